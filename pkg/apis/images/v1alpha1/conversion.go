@@ -1,0 +1,47 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// WorkerImageSelectableFields are the fields that a field selector on WorkerImages may name.
+var WorkerImageSelectableFields = []string{
+	"metadata.name",
+	"spec.schematicID",
+	"spec.version",
+	"status.phase",
+	"status.storageClass.effective",
+}
+
+func init() {
+	localSchemeBuilder.Register(addFieldLabelConversions)
+}
+
+func addFieldLabelConversions(scheme *runtime.Scheme) error {
+	return scheme.AddFieldLabelConversionFunc(SchemeGroupVersion.WithKind("WorkerImage"), func(label, value string) (string, string, error) {
+		if !slices.Contains(WorkerImageSelectableFields, label) {
+			return "", "", fmt.Errorf("field label not supported: %q; supported are %s", label, strings.Join(WorkerImageSelectableFields, ", "))
+		}
+		return label, value, nil
+	})
+}
