@@ -1,0 +1,22 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package projection joins what the cluster says about one image name into the objects that are served.
+//
+// The package is pure and deterministic: equal inputs and an equal previous object give an equal object,
+// whatever the order in which the inputs arrived. It does not know how the inputs are gathered or who
+// will see the result.
+package projection
