@@ -1,0 +1,32 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package memory is a storage.Interface over a versioned log in memory, one log per resource.
+//
+// A Log holds the current objects, a ring of recent events and one resourceVersion that moves
+// with every event. Whoever computes the objects is its only writer (Apply and Remove); a request
+// that changes something is handed to a Backend, and the Storage answers it once the log shows
+// the outcome. The ring serves watchers, each of which reads it with a cursor of its own, and it
+// is an undo log: the state at an older version is the present one with newer events reverted.
+//
+// Objects in a log are immutable and shared by all readers. What leaves a Storage is a copy of the
+// outermost struct, whose maps, slices and pointers are still the shared ones and are read only;
+// Get alone returns a deep copy, since the registry works on what it returns.
+//
+// The package knows the rules that clients of a Kubernetes API rely on when they list and watch,
+// as k8s.io/apiserver/pkg/storage lays them down and tests them. It knows nothing of the objects
+// it serves, of where they come from, or of who asks for them.
+package memory
