@@ -218,7 +218,6 @@ func TestConformance(t *testing.T) {
 			continue
 		}
 		t.Run(c.function, func(t *testing.T) {
-			t.Parallel()
 			f := newFixture(t)
 			c.run(t.Context(), t, f)
 		})
