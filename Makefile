@@ -1,0 +1,88 @@
+# `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# What is slow to build is kept here, outside the tree, by version.
+CACHE ?= $(or $(WORKERIMAGE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage-apiserver)
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION := v1.9.0
+GOLANGCI_LINT := $(CACHE)/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOVULNCHECK := $(CACHE)/tools/govulncheck-$(GOVULNCHECK_VERSION)
+
+MODULE := github.com/cozystack/workerimage-apiserver
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION) \
+	-X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
+SERVER := _output/bin/workerimage-apiserver
+PACKAGES := ./cmd/... ./pkg/... ./hack/run/... ./test/cases/...
+
+##@ Try it
+
+.PHONY: run
+run: build ## Serve the sample snapshot, without a cluster. Ctrl-C ends it; DETACH=1 returns when it is ready.
+	@go run ./hack/run $(if $(DETACH),--detach) --server $(SERVER) artifacts/samples/snapshot
+
+.PHONY: stop
+stop: ## End what `make run DETACH=1` started.
+	@go run ./hack/run --stop
+
+.PHONY: stack
+stack: build ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready.
+	@$(STACK) up $(if $(DETACH),--detach) --server $(abspath $(SERVER))
+
+.PHONY: stack-stop
+stack-stop: ## End what `make stack DETACH=1` started.
+	@$(STACK) down
+
+##@ Build and test
+
+.PHONY: build
+build: ## Build the server.
+	@test -x $(SERVER) || echo "Building the server. With empty caches this takes about four minutes on two cores, most of it k8s.io/apiserver."
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(SERVER) ./cmd/workerimage-apiserver
+
+.PHONY: test
+test: unit e2e ## All tests: unit, conformance and, on the real stack, end to end.
+
+.PHONY: unit
+unit: ## Tests that need no cluster, the storage conformance suite among them.
+	go test -race $(PACKAGES)
+
+.PHONY: e2e
+e2e: ## Tests on the real stack; builds it first where that has not been done.
+	$(STACK) build
+	go test -race -timeout 30m ./test/...
+
+.PHONY: bench
+bench: ## Benchmarks. They report, and judge nothing.
+	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/storage/... ./pkg/projection/...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) $(GOVULNCHECK) ## golangci-lint, govulncheck and a tidy go.mod.
+	$(GOLANGCI_LINT) run
+	$(GOVULNCHECK) ./cmd/... ./pkg/...
+	go mod tidy -diff
+
+.PHONY: generate
+generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients.
+	hack/update-codegen.sh
+
+$(GOLANGCI_LINT):
+	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION) (about three minutes on two cores, once)."
+	GOBIN=$(CACHE)/tools/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(CACHE)/tools/build/golangci-lint $@
+
+$(GOVULNCHECK):
+	GOBIN=$(CACHE)/tools/build go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	mv $(CACHE)/tools/build/govulncheck $@
+
+##@ Help
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN {FS = ":.*##"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*##/ {printf "  %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
