@@ -1,0 +1,209 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package inventory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/pool"
+	"github.com/cozystack/workerimage-apiserver/pkg/projection"
+)
+
+// DefaultGracePeriod is how long a source may fail before it counts as not readable.
+const DefaultGracePeriod = 10 * time.Second
+
+// Config is what an Inventory needs. All of it is required, except where it says otherwise.
+type Config struct {
+	Sources Sources
+	// GoldensNamespace is where the goldens are.
+	GoldensNamespace string
+	// Platform is the image of a pool that pins none.
+	Platform golden.ID
+	// Publisher receives the images.
+	Publisher Publisher
+	Clock     clock.WithTicker
+	// GracePeriod is how long a source may fail before it counts as not readable; DefaultGracePeriod if
+	// it is zero.
+	GracePeriod time.Duration
+}
+
+// Publisher receives the images as they change. All calls come from one goroutine.
+type Publisher interface {
+	// Publish makes image the current object of that name, or removes it where image is nil. The image is
+	// shared and must not be modified. After an error the image is published again within seconds.
+	Publish(name string, image *images.WorkerImage) error
+	// Ready is called once, when everything that is there has been published.
+	Ready()
+}
+
+// Inventory keeps the images up to date with the cluster.
+type Inventory struct {
+	clock   clock.WithTicker
+	grace   time.Duration
+	sources []*source
+	worker  *worker
+	// wake tells the worker that there may be something to do.
+	wake chan struct{}
+
+	// mu guards the index, the statistics and what changes in the sources.
+	mu    sync.Mutex
+	index *index
+	stats Stats
+
+	dataVolumes, claims, storageClasses, storageProfiles, cdis, pools *source
+}
+
+// New returns an Inventory that has not read anything yet.
+func New(config Config) *Inventory {
+	i := &Inventory{
+		clock: config.Clock,
+		grace: config.GracePeriod,
+		wake:  make(chan struct{}, 1),
+		index: newIndex(config.GoldensNamespace),
+	}
+	if i.grace == 0 {
+		i.grace = DefaultGracePeriod
+	}
+	i.worker = newWorker(i, config.Publisher)
+
+	slim, from := slimmer{goldensNamespace: config.GoldensNamespace}, config.Sources
+	i.dataVolumes = newSource(i, "datavolumes", from.DataVolumes, &i.index.dataVolumes, slim.dataVolume)
+	i.claims = newSource(i, "persistentvolumeclaims", from.Claims, &i.index.claims, slim.claim)
+	i.storageClasses = newSource(i, "storageclasses", from.StorageClasses, &i.index.classes, slim.storageClass)
+	i.storageProfiles = newSource(i, "storageprofiles", from.StorageProfiles, &i.index.profiles, slim.storageProfile)
+	i.cdis = newSource(i, "cdis", from.CDIs, &i.index.cdis, slim.cdi)
+	i.pools = newSource(i, "kubernetesnodes", from.Pools, &i.index.pools, slimPools(config.Platform))
+	return i
+}
+
+// newSource adds a source of one kind to the Inventory.
+func newSource[V comparable](i *Inventory, name string, lw cache.ListerWatcherWithContext, t *table[V], slim func(any) (V, error)) *source {
+	s := &source{name: name, listerWatcher: lw, objects: func() int { return len(t.values) }}
+	s.store = &store[V]{inventory: i, source: s, table: t, slim: slim}
+	i.sources = append(i.sources, s)
+	return s
+}
+
+func slimPools(platform golden.ID) func(object any) (*pool.Pool, error) {
+	return func(object any) (*pool.Pool, error) {
+		u, err := as[*unstructured.Unstructured](object)
+		if err != nil {
+			return nil, err
+		}
+		p := pool.From(u.Object, platform)
+		if !p.Selection.Consumes {
+			return nil, nil
+		}
+		return &p, nil
+	}
+}
+
+// Run reads and publishes until ctx is done, and returns when everything that it started has ended. It
+// runs once.
+func (i *Inventory) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, s := range i.sources {
+		running.Go(func() { i.follow(ctx, s) })
+	}
+	i.worker.run(ctx)
+}
+
+// Health tells of each source how it is doing, in an order that never changes.
+func (i *Inventory) Health() []SourceHealth {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := make([]SourceHealth, 0, len(i.sources))
+	for _, s := range i.sources {
+		out = append(out, s.health())
+	}
+	return out
+}
+
+// Stats returns how much work was done so far.
+func (i *Inventory) Stats() Stats {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.stats
+}
+
+// notify wakes the worker. Changes that come before it is awake are one.
+func (i *Inventory) notify() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// changes returns the images to project again, once all that decides which images there are has been read,
+// and when the readability of a source will change by itself.
+func (i *Inventory) changes(ctx context.Context, now time.Time) (names []string, complete bool, next time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	next = i.refreshReadable(ctx, now)
+	if !i.complete() {
+		return nil, false, next
+	}
+	return i.index.takeDirty(), true, next
+}
+
+// complete is true once an answer from what is known is not a lie. Names come from DataVolumes and
+// claims, so both must have been read; everything else may be missing, and is then said to be missing.
+func (i *Inventory) complete() bool {
+	for _, s := range i.sources {
+		if !s.settled() {
+			return false
+		}
+	}
+	return i.dataVolumes.synced && i.claims.synced
+}
+
+// image returns the inputs of the projection of an image, and counts it as projected.
+func (i *Inventory) image(name string) (projection.Image, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	image, ok := i.index.image(name)
+	if ok {
+		image.Sources = i.readable()
+		i.stats.Projections++
+	}
+	return image, ok
+}
+
+func (i *Inventory) count(what func(*Stats)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	what(&i.stats)
+}
+
+func (i *Inventory) readable() projection.Sources {
+	return projection.Sources{
+		DataVolumes:     i.dataVolumes.readable,
+		Claims:          i.claims.readable,
+		StorageClasses:  i.storageClasses.readable,
+		StorageProfiles: i.storageProfiles.readable && i.cdis.readable,
+		Pools:           i.pools.readable,
+	}
+}

@@ -1,0 +1,35 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package inventory
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEverythingIsPublishedBeforeItIsReady(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.dataVolumes.put(goldenObject(goldA), goldenObject(goldB))
+		f.claims.put(claimObject(goldens, goldA, "replicated"))
+		f.start()
+		want := []string{goldA + " Ready", goldB + " Pending", "ready"}
+		if diff := cmp.Diff(want, f.published()); diff != "" {
+			f.t.Error(diff)
+		}
+	})
+}

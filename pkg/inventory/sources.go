@@ -1,0 +1,95 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package inventory
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Sources are the list-watches that an Inventory reads, one for each kind. PersistentVolumeClaims and
+// StorageClasses arrive typed, everything else unstructured: a malformed object must not break a list.
+type Sources struct {
+	DataVolumes     cache.ListerWatcherWithContext
+	Claims          cache.ListerWatcherWithContext
+	StorageClasses  cache.ListerWatcherWithContext
+	StorageProfiles cache.ListerWatcherWithContext
+	CDIs            cache.ListerWatcherWithContext
+	Pools           cache.ListerWatcherWithContext
+}
+
+var cdiVersion = schema.GroupVersion{Group: "cdi.kubevirt.io", Version: "v1beta1"}
+
+// poolRelistPeriod is how often the pools are listed again although their watch works: it comes from an
+// aggregated API server that watches yet another API.
+const poolRelistPeriod = 10 * time.Minute
+
+// NewClusterSources reads from a cluster.
+func NewClusterSources(client kubernetes.Interface, dynamicClient dynamic.Interface) Sources {
+	return Sources{
+		DataVolumes:     dynamicSource(dynamicClient, cdiVersion.WithResource("datavolumes")),
+		Claims:          claimSource(client),
+		StorageClasses:  storageClassSource(client),
+		StorageProfiles: dynamicSource(dynamicClient, cdiVersion.WithResource("storageprofiles")),
+		CDIs:            dynamicSource(dynamicClient, cdiVersion.WithResource("cdis")),
+		Pools:           newPoolSource(client.Discovery(), dynamicClient, poolRelistPeriod),
+	}
+}
+
+func dynamicSource(client dynamic.Interface, resource schema.GroupVersionResource) cache.ListerWatcherWithContext {
+	objects := client.Resource(resource)
+	return withSemantics(client,
+		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, options)
+		}, objects.Watch)
+}
+
+func claimSource(client kubernetes.Interface) cache.ListerWatcherWithContext {
+	claims := client.CoreV1().PersistentVolumeClaims(corev1.NamespaceAll)
+	return withSemantics(client,
+		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return claims.List(ctx, options)
+		}, claims.Watch)
+}
+
+func storageClassSource(client kubernetes.Interface) cache.ListerWatcherWithContext {
+	classes := client.StorageV1().StorageClasses()
+	return withSemantics(client,
+		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return classes.List(ctx, options)
+		}, classes.Watch)
+}
+
+// withSemantics makes a list-watch that supports streaming lists where client does.
+func withSemantics(client any, list cache.ListWithContextFunc, watch cache.WatchFuncWithContext) listerWatcher {
+	lw := &cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch}
+	return cache.ToListWatcherWithWatchListSemantics(lw, client).(listerWatcher)
+}
+
+// listerWatcher has both forms that client-go asks for.
+type listerWatcher interface {
+	cache.ListerWatcher
+	cache.ListerWatcherWithContext
+}

@@ -1,0 +1,119 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package inventory
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+)
+
+// store feeds the objects that a reflector finds into a table, as values: what the reflector holds is
+// garbage when a method returns.
+type store[V comparable] struct {
+	inventory *Inventory
+	source    *source
+	table     *table[V]
+	slim      func(object any) (V, error)
+}
+
+var _ cache.TransformingStore = &store[bool]{}
+
+// item is an object that was slimmed before it reached the store.
+type item[V comparable] struct {
+	key   key
+	value V
+}
+
+// Transformer slims objects while they are streamed.
+func (s *store[V]) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) { return s.item(object) }
+}
+
+func (s *store[V]) item(object any) (*item[V], error) {
+	if slim, ok := object.(*item[V]); ok {
+		return slim, nil
+	}
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	value, err := s.slim(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s/%s: %w", s.source.name, m.GetNamespace(), m.GetName(), err)
+	}
+	return &item[V]{key: newKey(m.GetNamespace(), m.GetName()), value: value}, nil
+}
+
+// Add puts in an object.
+func (s *store[V]) Add(object any) error {
+	it, err := s.item(object)
+	if err != nil {
+		return err
+	}
+	s.change(func() { s.table.set(it.key, it.value) })
+	return nil
+}
+
+// Update puts in the new state of an object.
+func (s *store[V]) Update(object any) error { return s.Add(object) }
+
+// Delete takes an object out.
+func (s *store[V]) Delete(object any) error {
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	var none V
+	s.change(func() { s.table.set(newKey(m.GetNamespace(), m.GetName()), none) })
+	return nil
+}
+
+// Replace makes a list the whole content.
+func (s *store[V]) Replace(list []any, _ string) error {
+	values := make(map[key]V, len(list))
+	var none V
+	for n, object := range list {
+		it, err := s.item(object)
+		if err != nil {
+			return err
+		}
+		list[n] = nil // the list is ours, and full objects are large
+		if it.value != none {
+			values[it.key] = it.value
+		}
+	}
+	s.change(func() {
+		s.table.replace(values)
+		s.source.synced = true
+		s.source.succeeded(s.inventory.clock.Now())
+	})
+	return nil
+}
+
+// Resync has nothing to do.
+func (s *store[V]) Resync() error { return nil }
+
+// change runs f under the lock and lets the projection know.
+func (s *store[V]) change(f func()) {
+	s.inventory.mu.Lock()
+	defer s.inventory.mu.Unlock()
+	f()
+	s.source.lastEvent = s.inventory.clock.Now()
+	s.inventory.notify()
+}
