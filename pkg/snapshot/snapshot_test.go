@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const golden = `
+const goldenManifest = `
 apiVersion: cdi.kubevirt.io/v1beta1
 kind: DataVolume
 metadata:
@@ -50,7 +50,7 @@ func write(t *testing.T, folder, name, content string) string {
 func TestAnObjectIsReadFromEveryPlace(t *testing.T) {
 	folder := t.TempDir()
 	name := types.NamespacedName{Namespace: "cozy-public", Name: "talos-worker-aaa-v1.13.6"}
-	inFolder := write(t, folder, "deep/down/golden.yml", golden)
+	inFolder := write(t, folder, "deep/down/golden.yml", goldenManifest)
 	for place, paths := range map[string][]string{
 		"a folder":       {folder},
 		"a file":         {inFolder},
@@ -58,7 +58,7 @@ func TestAnObjectIsReadFromEveryPlace(t *testing.T) {
 		"standard input": {"-"},
 	} {
 		t.Run(place, func(t *testing.T) {
-			s, err := Open(t.Context(), paths, strings.NewReader(golden))
+			s, err := Open(t.Context(), paths, strings.NewReader(goldenManifest))
 			if err != nil {
 				t.Fatal(err)
 			}
