@@ -1,0 +1,138 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/utils/clock"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
+	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
+)
+
+// Config is what a Server is made from.
+type Config struct {
+	Generic *genericapiserver.RecommendedConfig
+	Extra   ExtraConfig
+}
+
+// ExtraConfig is the part of the configuration that is not the generic API server's.
+type ExtraConfig struct {
+	// Sources of the inventory: a cluster or a snapshot.
+	Sources inventory.Sources
+	// GoldensNamespace is where the goldens are.
+	GoldensNamespace string
+	// Platform is the image that a pool consumes which pins none.
+	Platform golden.ID
+	// Background runs beside the server, each until its context is done.
+	Background []func(context.Context)
+}
+
+// CompletedConfig cannot be made without Complete.
+type CompletedConfig struct {
+	generic genericapiserver.CompletedConfig
+	extra   ExtraConfig
+}
+
+// Complete fills in what is not set.
+func (c *Config) Complete() CompletedConfig {
+	return CompletedConfig{generic: c.Generic.Complete(), extra: c.Extra}
+}
+
+// Server serves the images API.
+type Server struct {
+	Generic    *genericapiserver.GenericAPIServer
+	background []func(context.Context)
+}
+
+// New returns a Server that has not read anything yet.
+func (c CompletedConfig) New() (*Server, error) {
+	generic, err := c.generic.New("workerimage-apiserver", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	var inv *inventory.Inventory
+	log := memory.NewLog(memory.LogOptions{
+		First:    memory.FirstResourceVersion(time.Now(), identity()),
+		Attrs:    workerimage.Attributes,
+		NotReady: func() string { return notReady(inv) },
+	})
+	inv = inventory.New(inventory.Config{
+		Sources:          c.extra.Sources,
+		GoldensNamespace: c.extra.GoldensNamespace,
+		Platform:         c.extra.Platform,
+		Publisher:        publisher{log: log},
+		Clock:            clock.RealClock{},
+	})
+	if err := installAPIGroup(generic, log); err != nil {
+		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
+	}
+	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
+		return nil, err
+	}
+	return &Server{Generic: generic, background: append(c.extra.Background, inv.Run)}, nil
+}
+
+func installAPIGroup(generic *genericapiserver.GenericAPIServer, log *memory.Log) error {
+	storage := memory.New(memory.Options{
+		Log:      log,
+		Resource: images.Resource("workerimages"),
+		Prefix:   workerimage.KeyPrefix,
+		NewFunc:  func() runtime.Object { return &images.WorkerImage{} },
+	})
+	workerImages, err := workerimage.NewREST(Scheme, Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), storage)
+	if err != nil {
+		return err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(images.GroupName, Scheme, metav1.ParameterCodec, Codecs)
+	group.NegotiatedSerializer = negotiatedSerializer{Codecs}
+	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{"workerimages": workerImages}
+	return generic.InstallAPIGroup(&group)
+}
+
+// identity tells this process from every other that serves the same API, so that their resourceVersions
+// do not mix.
+func identity() string {
+	host, _ := os.Hostname()
+	return host + "/" + uuid.NewString()
+}
+
+// Run serves until ctx is done, and returns when everything it started has ended.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel()
+	for _, run := range s.background {
+		background.Go(func() { run(ctx) })
+	}
+	return s.Generic.PrepareRun().RunWithContext(ctx)
+}

@@ -1,0 +1,185 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apiserver"
+	generatedopenapi "github.com/cozystack/workerimage-apiserver/pkg/generated/openapi"
+	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+)
+
+const (
+	defaultGoldensNamespace = "cozy-public"
+	// defaultSchematicID and defaultVersion are what the pool chart falls back to for a pool that pins no
+	// image.
+	defaultSchematicID = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+	defaultVersion     = "v1.13.6"
+)
+
+// Options are the flags of the server.
+type Options struct {
+	Recommended *genericoptions.RecommendedOptions
+	Logs        *logs.Options
+	Images      *ImagesOptions
+	Snapshot    *SnapshotOptions
+}
+
+// ImagesOptions say where goldens are and what pools fall back to.
+type ImagesOptions struct {
+	GoldensNamespace string
+	Platform         golden.ID
+}
+
+// NewOptions returns the default options.
+func NewOptions() *Options {
+	recommended := genericoptions.NewRecommendedOptions("", nil)
+	// Nothing is kept in etcd, and nothing is written that admission could look at.
+	recommended.Etcd = nil
+	recommended.Admission = nil
+	return &Options{
+		Recommended: recommended,
+		Logs:        logs.NewOptions(),
+		Images: &ImagesOptions{
+			GoldensNamespace: defaultGoldensNamespace,
+			Platform:         golden.ID{SchematicID: defaultSchematicID, Version: defaultVersion},
+		},
+		Snapshot: &SnapshotOptions{},
+	}
+}
+
+// Flags returns all flags, in the sections that the help shows.
+func (o *Options) Flags() cliflag.NamedFlagSets {
+	var sets cliflag.NamedFlagSets
+	fs := sets.FlagSet("images")
+	fs.StringVar(&o.Images.GoldensNamespace, "goldens-namespace", o.Images.GoldensNamespace,
+		"Namespace of the DataVolumes that are goldens.")
+	fs.StringVar(&o.Images.Platform.SchematicID, "default-schematic-id", o.Images.Platform.SchematicID,
+		"Schematic id that a pool consumes which pins none.")
+	fs.StringVar(&o.Images.Platform.Version, "default-talos-version", o.Images.Platform.Version,
+		"Talos version that a pool consumes which pins none.")
+	o.Snapshot.AddFlags(sets.FlagSet("snapshot"))
+	o.Recommended.CoreAPI.AddFlags(sets.FlagSet("cluster"))
+	o.Recommended.SecureServing.AddFlags(sets.FlagSet("secure serving"))
+	o.Recommended.Authentication.AddFlags(sets.FlagSet("authentication"))
+	o.Recommended.Authorization.AddFlags(sets.FlagSet("authorization"))
+	o.Recommended.Audit.AddFlags(sets.FlagSet("auditing"))
+	o.Recommended.Features.AddFlags(sets.FlagSet("features"))
+	o.Recommended.EgressSelector.AddFlags(sets.FlagSet("egress selector"))
+	o.Recommended.Traces.AddFlags(sets.FlagSet("traces"))
+	utilfeature.DefaultMutableFeatureGate.AddFlag(sets.FlagSet("features"))
+	logsapi.AddFlags(o.Logs, sets.FlagSet("logs"))
+	return sets
+}
+
+// Complete fills in what follows from other options.
+func (o *Options) Complete() error {
+	if o.Snapshot.Enabled() {
+		return o.Snapshot.complete(o.Recommended)
+	}
+	return nil
+}
+
+// Validate returns every fault in the options.
+func (o *Options) Validate() error {
+	errs := o.Recommended.Validate()
+	for _, err := range o.Images.validate() {
+		errs = append(errs, err)
+	}
+	errs = append(errs, o.Snapshot.validate(o.Recommended)...)
+	return utilerrors.NewAggregate(errs)
+}
+
+func (o *ImagesOptions) validate() field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1123Label(o.GoldensNamespace) {
+		errs = append(errs, field.Invalid(field.NewPath("--goldens-namespace"), o.GoldensNamespace, message))
+	}
+	for _, message := range golden.ValidateSchematicID(o.Platform.SchematicID) {
+		errs = append(errs, field.Invalid(field.NewPath("--default-schematic-id"), o.Platform.SchematicID, message))
+	}
+	for _, message := range golden.ValidateVersion(o.Platform.Version) {
+		errs = append(errs, field.Invalid(field.NewPath("--default-talos-version"), o.Platform.Version, message))
+	}
+	return errs
+}
+
+// Config returns the configuration of the server. What it starts ends with ctx.
+func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
+	err := o.Recommended.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("make a self-signed certificate: %w", err)
+	}
+	generic := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	namer := openapi.NewDefinitionNamer(apiserver.Scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIConfig.Info.Title = "Cozystack worker images"
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIV3Config.Info.Title = generic.OpenAPIConfig.Info.Title
+	if err := o.Recommended.ApplyTo(generic); err != nil {
+		return nil, err
+	}
+
+	config := &apiserver.Config{
+		Generic: generic,
+		Extra: apiserver.ExtraConfig{
+			GoldensNamespace: o.Images.GoldensNamespace,
+			Platform:         o.Images.Platform,
+		},
+	}
+	if o.Snapshot.Enabled() {
+		return config, o.Snapshot.applyTo(ctx, config)
+	}
+	return config, clusterSources(config)
+}
+
+// clusterSources lets the inventory read from the cluster that the configuration names.
+func clusterSources(config *apiserver.Config) error {
+	if config.Generic.ClientConfig == nil {
+		return errors.New("no cluster to read from: give --kubeconfig, run in a pod, or use --snapshot")
+	}
+	kube, err := kubernetes.NewForConfig(config.Generic.ClientConfig)
+	if err != nil {
+		return err
+	}
+	dyn, err := dynamic.NewForConfig(config.Generic.ClientConfig)
+	if err != nil {
+		return err
+	}
+	config.Extra.Sources = inventory.NewClusterSources(kube, dyn)
+	return nil
+}

@@ -1,0 +1,59 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package server
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Options)
+		want   string
+	}{
+		{"a goldens' namespace that is none", func(o *Options) { o.Images.GoldensNamespace = "Cozy Public" }, "--goldens-namespace"},
+		{"a default schematic that is none", func(o *Options) { o.Images.Platform.SchematicID = "A" }, "--default-schematic-id"},
+		{"a default version that is none", func(o *Options) { o.Images.Platform.Version = "1.13" }, "--default-talos-version"},
+		{"a snapshot without a kubeconfig", func(o *Options) { o.Snapshot.Paths = []string{"x"} }, "--snapshot-kubeconfig: must be given"},
+		{"a kubeconfig without a snapshot", func(o *Options) { o.Snapshot.Kubeconfig = "x" }, "--snapshot-kubeconfig: goes with"},
+		{"a snapshot for the whole network", func(o *Options) {
+			o.Snapshot.Paths, o.Snapshot.Kubeconfig = []string{"x"}, "y"
+			o.Recommended.SecureServing.BindAddress = net.IPv4(192, 0, 2, 1)
+		}, "--bind-address"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := NewOptions()
+			test.change(o)
+			if err := o.Complete(); err != nil && strings.Contains(err.Error(), "find a free port") {
+				// The address is not one of this machine; what is refused is that it was asked for.
+				o.Recommended.SecureServing.Listener = nil
+			}
+			if err := o.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error that names %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestDefaultOptionsAreValid(t *testing.T) {
+	if err := NewOptions().Validate(); err != nil {
+		t.Error(err)
+	}
+}
