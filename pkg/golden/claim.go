@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	cdicore "kubevirt.io/containerized-data-importer-api/pkg/apis/core"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/internal/freeform"
 )
 
 const (
@@ -46,7 +48,7 @@ func ClaimFrom(pvc *corev1.PersistentVolumeClaim) *Claim {
 		Capacity:     storageIn(pvc.Status.Capacity),
 		AccessModes:  slices.Clone(pvc.Spec.AccessModes),
 		Owner:        controllingDataVolume(pvc),
-		CreatedFor:   types.UID(pvc.Annotations[createdForAnnotation]),
+		CreatedFor:   types.UID(freeform.Clip(pvc.Annotations[createdForAnnotation], wordLimit)),
 	}
 	if pvc.Spec.VolumeMode != nil {
 		claim.VolumeMode = *pvc.Spec.VolumeMode
@@ -59,6 +61,7 @@ func ClaimFrom(pvc *corev1.PersistentVolumeClaim) *Claim {
 // classOfClaim lets the legacy annotation win, as Kubernetes does.
 func classOfClaim(pvc *corev1.PersistentVolumeClaim) *string {
 	if class, ok := pvc.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		class = freeform.Clip(class, nameLimit)
 		return &class
 	}
 	return pvc.Spec.StorageClassName

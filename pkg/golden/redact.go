@@ -70,27 +70,28 @@ func redact(text string) string {
 func redactURL(match string) string {
 	parts := urlRegexp.FindStringSubmatch(match)
 	scheme, rest := parts[1], parts[2]
-	url := strings.TrimRight(rest, `'",.;:)`)
-	punctuation := rest[len(url):]
+	url := rest
 	if quote := strings.IndexAny(url, "\"`<>"); quote >= 0 {
-		url, punctuation = url[:quote], rest[quote:]
+		url = url[:quote]
 	}
+	url = strings.TrimRight(url, `',.;:)`)
+	punctuation := rest[len(url):]
 
 	authority, path := url, ""
 	if end := strings.IndexAny(url, `/\?#`); end >= 0 {
 		authority, path = url[:end], url[end:]
 	}
 	host := authority[strings.LastIndex(authority, "@")+1:]
-	if !hostRegexp.MatchString(host) || (strings.Contains(host, ":") && hasCredentials(path)) {
+	if !hostRegexp.MatchString(host) || (strings.Contains(host, ":") && mayEndCredentials(path)) || mayEndCredentials(punctuation) {
 		return scheme + redacted
 	}
 	return scheme + host + redactQuery(path) + punctuation
 }
 
-// hasCredentials is true for a path with an @ that is not part of the digest of an image: the host in front
-// of it may be a name, and its port the beginning of a password that holds a slash.
-func hasCredentials(path string) bool {
-	return strings.Contains(strings.ReplaceAll(path, "@sha", ""), "@")
+// mayEndCredentials is true for text with an @ that is not part of the digest of an image: what looks like a
+// host and a port in front of it may be a name and the beginning of a password.
+func mayEndCredentials(text string) bool {
+	return strings.Contains(strings.ReplaceAll(text, "@sha", ""), "@")
 }
 
 // redactQuery drops the fragment and the values of the query. A parameter without a name is all value.

@@ -129,7 +129,7 @@ func stateOfSucceeded(dv *DataVolume, claim, own *Claim) State {
 		return claimLost(images.WorkerImageFailed, own)
 	case own.Phase != corev1.ClaimBound:
 		return notReady(images.WorkerImageImporting, ReasonClaimPending,
-			withWords(fmt.Sprintf("The image is complete and claim %s waits to be bound.", own.Name), dv.falseBoundMessage()))
+			fmt.Sprintf("The image is complete and claim %s waits to be bound. Look at the events of the claim if it stays so.", own.Name))
 	case own.Owner != dv.UID:
 		return notReady(images.WorkerImageImporting, ReasonClaimPending,
 			fmt.Sprintf("The image is complete and claim %s waits to be adopted by its DataVolume.", own.Name))
@@ -178,7 +178,7 @@ func stateOfUnfinished(u unfinished) State {
 		}
 	}
 	if u.phase == images.WorkerImagePending {
-		return notReady(u.phase, ReasonPending, withWords("The import has not begun.", u.dv.Running.Message, u.dv.falseBoundMessage()))
+		return notReady(u.phase, ReasonPending, withWords("The import has not begun.", u.dv.Running.Message, u.dv.bindingMessage()))
 	}
 	return notReady(u.phase, ReasonImporting, withWords("The image is being imported.", u.dv.Running.Message))
 }
@@ -259,14 +259,23 @@ func restartedImport(u unfinished) (reason, message string, found bool) {
 	}
 	return ReasonImportRetrying, withWords(fmt.Sprintf("The import has been restarted (restarts: %d). "+
 		"Check that the source can be reached and holds the image.", u.dv.RestartCount),
-		u.dv.Running.Message, u.dv.falseBoundMessage()), true
+		u.dv.Running.Message, u.dv.bindingMessage()), true
 }
 
-func (dv *DataVolume) falseBoundMessage() string {
+// bindingMessage is why the claim is not bound, without the names of the claims that CDI makes on the way: it
+// repeats there what the importer said last.
+func (dv *DataVolume) bindingMessage() string {
 	if dv.Bound.Status == "True" {
 		return ""
 	}
-	return dv.Bound.Message
+	message := dv.Bound.Message
+	if _, after, found := strings.Cut(message, " Pending and "); found {
+		message = after
+	}
+	if _, after, found := strings.Cut(message, "] : "); found && strings.HasPrefix(message, "[") {
+		message = after
+	}
+	return message
 }
 
 // withWords adds the first of CDI's own messages that says anything.

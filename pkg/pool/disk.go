@@ -17,6 +17,7 @@ limitations under the License.
 package pool
 
 import (
+	"math"
 	"unique"
 
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -62,11 +63,11 @@ func DiskFrom(object map[string]any, goldensNamespace string) (Disk, bool) {
 }
 
 // poolOf returns the pool that the annotations name, if they name the golden that is cloned. The claim of a
-// golden may have another name than the golden has: then any golden's name will do. The text is a tenant's:
-// what is too long to be a name counts as absent.
+// golden may have another name than the golden has: then any golden's name will do. Annotations are a
+// tenant's text: what is too long to be a name counts as absent.
 func poolOf(annotations freeform.Object, sourceClaim string) string {
-	named := annotations.Text(goldenAnnotation, nameLimit+1)
-	pool := annotations.Text(poolAnnotation, nameLimit+1)
+	named := annotations.Text(goldenAnnotation, math.MaxInt)
+	pool := annotations.Text(poolAnnotation, math.MaxInt)
 	if len(named) > nameLimit || len(pool) > nameLimit {
 		return ""
 	}

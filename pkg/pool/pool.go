@@ -46,7 +46,7 @@ func From(object map[string]any, platform golden.ID) Pool {
 		Namespace:         metadata.Text("namespace", nameLimit),
 		Name:              metadata.Text("name", nameLimit),
 		Cluster:           spec.Text("cluster", nameLimit),
-		Selection:         selectionOf(spec, platform),
+		Selection:         selectionOf(object, platform),
 		StorageClass:      spec.Text("storageClass", nameLimit),
 		DiskSize:          spec.Written("diskSize", wordLimit),
 		KubernetesVersion: spec.Written("version", wordLimit),
@@ -70,40 +70,39 @@ func diskPoolOf(name, cluster, release string) string {
 }
 
 // selectionOf reads which image a pool asks for. A pool whose selection is invalid counts as a consumer of
-// the image it names: one that is in doubt must not be deleted.
-func selectionOf(spec freeform.Object, platform golden.ID) Selection {
+// the image it names: an image in doubt must not be deleted.
+func selectionOf(object map[string]any, platform golden.ID) Selection {
+	var malformed []string
+	spec := freeform.Recording(object, &malformed).Object("spec")
 	osImage := spec.Object("osImage")
 	builtin, factory := osImage.Has("builtin"), osImage.Has("factory")
-	var selection Selection
-	if (builtin || factory) && spec.Text("substrate", wordLimit) == substrateProxmox {
-		selection.Invalid = fmt.Sprintf("spec.osImage cannot be used with substrate %s", substrateProxmox)
-	}
-	if !builtin {
-		return selection
-	}
 
-	selection.Consumes = true
-	selection.Image = golden.ID{
-		SchematicID: pinned(spec, "schematicID", platform.SchematicID),
-		Version:     pinned(spec, "version", platform.Version),
+	selection := Selection{Consumes: builtin}
+	if builtin {
+		pins := []freeform.Object{osImage.Object("builtin"), spec.Object("talos")}
+		selection.Image = golden.ID{
+			SchematicID: pinned("schematicID", pins, platform.SchematicID),
+			Version:     pinned("version", pins, platform.Version),
+		}
 	}
 	switch {
-	case selection.Invalid != "":
-	case factory:
+	case (builtin || factory) && spec.Text("substrate", wordLimit) == substrateProxmox:
+		selection.Invalid = fmt.Sprintf("spec.osImage cannot be used with substrate %s", substrateProxmox)
+	case builtin && factory:
 		selection.Invalid = "spec.osImage has both builtin and factory, and only one of them is allowed"
-	default:
+	case len(malformed) > 0:
+		selection.Invalid = fmt.Sprintf("%s is of the wrong type", malformed[0])
+	case builtin:
 		selection.Invalid = invalidImage(selection.Image)
 	}
 	return selection
 }
 
-// pinned returns what the pool says, in its image or for all of Talos, else what the platform says.
-func pinned(spec freeform.Object, key, platform string) string {
-	for _, object := range []freeform.Object{
-		spec.Object("osImage").Object("builtin"),
-		spec.Object("talos"),
-	} {
-		if value := object.Written(key, nameLimit); value != "" {
+// pinned returns what the first of the pool's own blocks says that says anything, else what the platform
+// says.
+func pinned(key string, pins []freeform.Object, platform string) string {
+	for _, pin := range pins {
+		if value := pin.Written(key, nameLimit); value != "" {
 			return value
 		}
 	}

@@ -18,6 +18,7 @@ package pool
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -238,9 +239,14 @@ func (q question) name() string {
 }
 
 func no(reason, format string, args ...any) *Verdict {
-	return &Verdict{Cloneable: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &Verdict{Cloneable: metav1.ConditionFalse, Reason: reason, Message: sentences(format, args...)}
 }
 
 func unknown(reason, format string, args ...any) *Verdict {
-	return &Verdict{Cloneable: metav1.ConditionUnknown, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &Verdict{Cloneable: metav1.ConditionUnknown, Reason: reason, Message: sentences(format, args...)}
+}
+
+// sentences leaves no blank at the end where the last sentence is an empty one.
+func sentences(format string, args ...any) string {
+	return strings.TrimSpace(fmt.Sprintf(format, args...))
 }

@@ -24,6 +24,13 @@ import (
 	"unicode/utf8"
 )
 
+const (
+	// malformedLimit is how many paths are recorded: enough to find the mistake.
+	malformedLimit = 16
+	// pathLimit is far longer than any path of a field that is asked for.
+	pathLimit = 253
+)
+
 // Object is a JSON object. The zero value is an empty one.
 type Object struct {
 	fields    map[string]any
@@ -36,8 +43,8 @@ func From(content map[string]any) Object {
 	return Object{fields: content}
 }
 
-// Recording returns an Object that adds to malformed the path of each field it is asked for that holds a
-// value of the wrong type.
+// Recording returns an Object that adds to malformed the paths of the fields it is asked for that hold a
+// value of the wrong type, of the first few of them.
 func Recording(content map[string]any, malformed *[]string) Object {
 	return Object{fields: content, malformed: malformed}
 }
@@ -176,8 +183,8 @@ func Clip(text string, limit int) string {
 }
 
 func (o Object) wrong(key string) {
-	if o.malformed != nil {
-		*o.malformed = append(*o.malformed, Clip(o.pathOf(key), 253))
+	if o.malformed != nil && len(*o.malformed) < malformedLimit {
+		*o.malformed = append(*o.malformed, Clip(o.pathOf(key), pathLimit))
 	}
 }
 
