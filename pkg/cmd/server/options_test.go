@@ -57,3 +57,14 @@ func TestDefaultOptionsAreValid(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheCommandSaysWhatIsWrongWithItsFlags(t *testing.T) {
+	cmd := NewCommand(t.Context())
+	cmd.SetArgs([]string{"--default-talos-version=1.13", "--snapshot-kubeconfig=x"})
+	err := cmd.Execute()
+	for _, want := range []string{"--default-talos-version", "--snapshot-kubeconfig"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error that names %s", err, want)
+		}
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -30,6 +31,7 @@ import (
 
 // NewCommand returns the command that serves until ctx is done.
 func NewCommand(ctx context.Context) *cobra.Command {
+	utilruntime.Must(logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate))
 	o := NewOptions()
 	cmd := &cobra.Command{
 		Use:   "workerimage-apiserver",
