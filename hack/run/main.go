@@ -66,16 +66,19 @@ func main() {
 	flag.Parse()
 	o.paths = flag.Args()
 
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	action := start
-	if o.stop {
-		action = stop
-	}
-	if err := action(ctx, o); err != nil {
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "run:", err)
 		os.Exit(1)
 	}
+}
+
+func run(o options) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if o.stop {
+		return stop(ctx, o)
+	}
+	return start(ctx, o)
 }
 
 // start runs the server. The lock on the file with its process id passes to the server and is free again
@@ -152,7 +155,7 @@ func (o options) waitUntilReady(ctx context.Context, exited chan error) error {
 		}
 		config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig())
 		if err != nil {
-			return false, nil //nolint:nilerror // not written yet
+			return false, nil // not written yet
 		}
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -93,7 +94,7 @@ func start(t *testing.T, goldens map[string]string) *fixture {
 		}
 		config, err := clientcmd.BuildConfigFromFlags("", o.Snapshot.Kubeconfig)
 		if err != nil {
-			return false, nil //nolint:nilerror // it is not written yet
+			return false, nil // it is not written yet
 		}
 		config.QPS = -1
 		f.config = config
@@ -236,11 +237,10 @@ func TestSelectors(t *testing.T) {
 func TestAMissingImageIsNamed(t *testing.T) {
 	f := start(t, nil)
 	_, err := f.client.ImagesV1alpha1().WorkerImages().Get(t.Context(), "talos-worker-zzz-v1.0.0", metav1.GetOptions{})
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsNotFound(err) {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		t.Fatal(err)
 	}
-	status, _ = err.(apierrors.APIStatus) //nolint:errorlint // the client returns it as it is
 	if d := status.Status().Details; d == nil || d.Name != "talos-worker-zzz-v1.0.0" || d.Kind != "workerimages" || d.Group != "images.cozystack.io" {
 		t.Errorf("details %+v", d)
 	}

@@ -91,7 +91,7 @@ func (o *SnapshotOptions) complete(recommended *genericoptions.RecommendedOption
 	if serving.BindPort != defaultSecurePort {
 		return nil
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(serving.BindAddress.String(), "0"))
+	listener, _, err := genericoptions.CreateListener("tcp", net.JoinHostPort(serving.BindAddress.String(), "0"), net.ListenConfig{})
 	if err != nil {
 		return fmt.Errorf("find a free port: %w", err)
 	}
