@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,8 +42,7 @@ func newDownCommand() *cobra.Command {
 			defer cancel()
 			err := cluster.StopRunning(ctx, dir)
 			if errors.Is(err, cluster.ErrNotRunning) {
-				fmt.Println("no stack runs in", dir)
-				return nil
+				_, err = fmt.Fprintln(os.Stdout, "no stack runs in", dir)
 			}
 			return err
 		},

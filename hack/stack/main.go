@@ -20,12 +20,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -70,7 +68,9 @@ func newBuildCommand() *cobra.Command {
 				return err
 			}
 			for _, path := range []string{set.Etcd, set.KubeAPIServer, set.KubeControllerManager, set.Kubectl, set.CDIController, set.CDIAPIServer, set.CDIManifests} {
-				fmt.Println(path)
+				if _, err := fmt.Fprintln(os.Stdout, path); err != nil {
+					return err
+				}
 			}
 			return nil
 		},
@@ -85,30 +85,11 @@ func addSourceFlag(command *cobra.Command, source *string) {
 
 func build(ctx context.Context, source string, report *progress.Reporter) (*binaries.Set, error) {
 	if source == "" {
-		found, err := findSource()
+		found, err := binaries.FindSource()
 		if err != nil {
 			return nil, err
 		}
 		source = found
 	}
 	return binaries.Ensure(ctx, binaries.Options{Source: source, Progress: report})
-}
-
-// findSource looks for the pinned modules from the working directory upwards.
-func findSource() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		source := filepath.Join(dir, "hack", "stack")
-		if _, err := os.Stat(filepath.Join(source, "kubernetes", "go.mod")); err == nil {
-			return source, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("no hack/stack above the working directory: use --source")
-		}
-		dir = parent
-	}
 }

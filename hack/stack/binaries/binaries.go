@@ -18,6 +18,7 @@ package binaries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,6 +67,25 @@ func Ensure(ctx context.Context, o Options) (*Set, error) {
 		return nil, err
 	}
 	return set, nil
+}
+
+// FindSource looks for the pinned modules from the working directory upwards.
+func FindSource() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		source := filepath.Join(dir, "hack", "stack")
+		if exists(filepath.Join(source, "kubernetes", "go.mod")) {
+			return source, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no hack/stack in the working directory or above it")
+		}
+		dir = parent
+	}
 }
 
 // DefaultCache is the cache of this user.

@@ -65,7 +65,7 @@ type Cluster struct {
 	applier     *applier
 
 	// life ends, with the reason as its cause, when the stack is stopped or a part of it fails.
-	life       context.Context
+	life       context.Context //nolint:containedctx // It is the life of the goroutines that Stop waits for.
 	end        context.CancelCauseFunc
 	background sync.WaitGroup
 }
@@ -169,6 +169,17 @@ func (c *Cluster) Processes() *process.Group {
 // SetSimRules replaces the rules of the simulated node.
 func (c *Cluster) SetSimRules(rules nodesim.Rules) error {
 	return nodesim.WriteRules(c.dir.file(simRulesFile), rules)
+}
+
+// RestartServer ends the server, runs it again, and returns when it is ready.
+func (c *Cluster) RestartServer(ctx context.Context) error {
+	if err := c.processes.Restart(ServerName); err != nil {
+		return err
+	}
+	if err := c.awaitServer(ctx); err != nil {
+		return err
+	}
+	return writeState(c.dir, c.State())
 }
 
 func (c *Cluster) watchProcesses() {

@@ -22,6 +22,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,6 +129,9 @@ func (c *Cluster) openAccess(kubeconfig string) (err error) {
 	if c.options.Kubeconfig != "" {
 		content, err := os.ReadFile(kubeconfig)
 		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(c.options.Kubeconfig), 0o755); err != nil {
 			return err
 		}
 		if err := os.WriteFile(c.options.Kubeconfig, content, 0o600); err != nil {

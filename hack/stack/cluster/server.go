@@ -24,9 +24,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/rest"
-
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/process"
 )
@@ -73,14 +72,6 @@ func (c *Cluster) startServer(ctx context.Context) error {
 		return err
 	}
 	return c.register(ctx)
-}
-
-// RestartServer ends the server, runs it again, and returns when it is ready.
-func (c *Cluster) RestartServer(ctx context.Context) error {
-	if err := c.processes.Restart(ServerName); err != nil {
-		return err
-	}
-	return c.awaitServer(ctx)
 }
 
 func (c *Cluster) serverArgs(kubeconfig string) []string {

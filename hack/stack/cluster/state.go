@@ -75,7 +75,7 @@ func (c *Cluster) State() State {
 		APIServer:   c.config.Host,
 		SimRules:    c.dir.file(simRulesFile),
 		AuditLog:    c.dir.file(auditLog),
-		Processes:   c.processes.Processes(),
+		Processes:   c.processes.Running(),
 	}
 	if c.options.Kubeconfig != "" {
 		s.Kubeconfig = c.options.Kubeconfig

@@ -124,8 +124,8 @@ func (g *Group) StopAll() error {
 	return errors.Join(errs...)
 }
 
-// Processes lists the processes that run now, by name.
-func (g *Group) Processes() map[string]Status {
+// Running lists the processes that run now, by name.
+func (g *Group) Running() map[string]Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	running := make(map[string]Status, len(g.members))
