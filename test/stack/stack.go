@@ -32,11 +32,11 @@ import (
 	"github.com/cozystack/workerimage-apiserver/hack/stack/progress"
 )
 
-// Rules and Rule order what the simulated node and storage do.
-type (
-	Rules = nodesim.Rules
-	Rule  = nodesim.Rule
-)
+// Rules order what the simulated node and storage do.
+type Rules = nodesim.Rules
+
+// Rule orders what becomes of the pods it matches.
+type Rule = nodesim.Rule
 
 // Options say what a stack runs besides Kubernetes and CDI.
 type Options struct {

@@ -53,12 +53,9 @@ func TestStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := false
 	t.Cleanup(func() {
-		if !stopped {
-			if err := running.Stop(); err != nil {
-				t.Error(err)
-			}
+		if err := running.Stop(); err != nil {
+			t.Error(err)
 		}
 	})
 	client, err := dynamic.NewForConfig(running.RESTConfig())
@@ -133,7 +130,6 @@ func TestStack(t *testing.T) {
 		if len(processes) != 5 {
 			t.Errorf("%d processes are running: %v", len(processes), processes)
 		}
-		stopped = true
 		if err := running.Stop(); err != nil {
 			t.Fatal(err)
 		}

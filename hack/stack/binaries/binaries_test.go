@@ -67,7 +67,7 @@ func TestProgramsAreToldTheirVersion(t *testing.T) {
 		"-X k8s.io/component-base/version.gitMajor=1 ",
 		"-X k8s.io/component-base/version.gitMinor=37 ",
 	} {
-		if !strings.Contains(flags, want) {
+		if !strings.Contains(flags+" ", want) {
 			t.Errorf("no %q in %q", want, flags)
 		}
 	}

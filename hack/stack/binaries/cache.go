@@ -54,7 +54,7 @@ type artifact struct {
 func cacheKey(parts ...string) string {
 	sum := sha256.New()
 	for _, part := range parts {
-		fmt.Fprintf(sum, "%d:%s", len(part), part)
+		sum.Write(fmt.Appendf(nil, "%d:%s", len(part), part))
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
@@ -66,7 +66,7 @@ func ensure(ctx context.Context, o Options, a artifact) (string, error) {
 	if exists(path) {
 		return path, nil
 	}
-	if err := os.MkdirAll(o.Cache, 0o755); err != nil {
+	if err := os.MkdirAll(o.Cache, 0o750); err != nil {
 		return "", err
 	}
 	lock, err := filelock.Try(dir + ".lock")
@@ -77,7 +77,7 @@ func ensure(ctx context.Context, o Options, a artifact) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer lock.Release()
+	defer lock.Close()
 	if exists(path) {
 		return path, nil
 	}
@@ -101,9 +101,6 @@ func (a artifact) makeInto(ctx context.Context, o Options, dir string) error {
 	stop()
 	if err != nil {
 		return fmt.Errorf("build %s %s: %w\n%s", a.name, a.version, err, log.tail(shownLines))
-	}
-	if err := os.Chmod(scratch, 0o755); err != nil {
-		return err
 	}
 	if err := os.Rename(scratch, dir); err != nil {
 		return err

@@ -122,7 +122,7 @@ func writeEdited(ctx context.Context, m *module, pkg string, edits []edit, dir s
 		return "", fmt.Errorf("edit %s of %s: %w", files[1], pkg, err)
 	}
 	path := filepath.Join(dir, files[1])
-	return path, os.WriteFile(path, []byte(edited), 0o644)
+	return path, os.WriteFile(path, []byte(edited), 0o600)
 }
 
 // applyEdits makes each edit; a source it does not fit is another version's.

@@ -64,23 +64,31 @@ type Cluster struct {
 	client      kubernetes.Interface
 	applier     *applier
 
-	// life ends, with the reason as its cause, when the stack is stopped or a part of it fails.
-	life       context.Context //nolint:containedctx // It is the life of the goroutines that Stop waits for.
-	end        context.CancelCauseFunc
 	background sync.WaitGroup
+	stopNode   context.CancelFunc
+	stop       func() error
+
+	ending sync.Once
+	ended  chan struct{}
+	cause  error
 }
 
 var errStopped = errors.New("stopped")
 
 // Start starts a stack and returns when it is ready. Cancelling ctx afterwards has no effect on it.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{options: o}
-	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	ctx, cancel := context.WithCancelCause(ctx)
+	c := &Cluster{options: o, stopNode: func() {}, ended: make(chan struct{})}
+	c.stop = sync.OnceValue(c.shutDown)
+	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
-	defer stop()
-	if err := c.start(ctx); err != nil {
+	c.background.Go(func() {
+		select {
+		case <-c.ended:
+			cancel(c.cause)
+		case <-starting.Done():
+		}
+	})
+	if err := c.start(starting); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
@@ -90,7 +98,7 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.dir, err = claimDirectory(c.options.Dir); err != nil {
 		return err
 	}
-	if c.slot, err = claimSlot(); err != nil {
+	if c.slot, err = claimSlot(ctx); err != nil {
 		return err
 	}
 	c.processes = process.NewGroup(c.dir.path)
@@ -126,9 +134,14 @@ func (c *Cluster) steps() []step {
 	return steps
 }
 
-// Stop ends everything and waits for it. It may be called again.
+// Stop ends everything and waits for it. Further calls return what the first did.
 func (c *Cluster) Stop() error {
+	return c.stop()
+}
+
+func (c *Cluster) shutDown() error {
 	c.end(errStopped)
+	c.stopNode()
 	c.background.Wait()
 	var errs []error
 	if c.processes != nil {
@@ -145,15 +158,20 @@ func (c *Cluster) Stop() error {
 
 // Done is closed when the stack was stopped or a part of it failed; Err then says which.
 func (c *Cluster) Done() <-chan struct{} {
-	return c.life.Done()
+	return c.ended
 }
 
 // Err is the failure that ended the stack, or nil.
 func (c *Cluster) Err() error {
-	if cause := context.Cause(c.life); !errors.Is(cause, errStopped) {
-		return cause
+	select {
+	case <-c.ended:
+		if errors.Is(c.cause, errStopped) {
+			return nil
+		}
+		return c.cause
+	default:
+		return nil
 	}
-	return nil
 }
 
 // RESTConfig is the administrator's access.
@@ -182,11 +200,19 @@ func (c *Cluster) RestartServer(ctx context.Context) error {
 	return writeState(c.dir, c.State())
 }
 
+// end keeps the first reason: others follow from it.
+func (c *Cluster) end(cause error) {
+	c.ending.Do(func() {
+		c.cause = cause
+		close(c.ended)
+	})
+}
+
 func (c *Cluster) watchProcesses() {
 	select {
 	case err := <-c.processes.Failed():
 		c.end(err)
-	case <-c.life.Done():
+	case <-c.ended:
 	}
 }
 
@@ -199,7 +225,7 @@ func (c *Cluster) startNode(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(c.dir.file(simRulesFile), rules, 0o644); err != nil {
+	if err := os.WriteFile(c.dir.file(simRulesFile), rules, 0o600); err != nil {
 		return err
 	}
 	node, err := nodesim.New(c.client, c.dir.file(simRulesFile), nodesim.NewAddresses(c.slot.podNetwork()))
@@ -211,9 +237,11 @@ func (c *Cluster) startNode(ctx context.Context) error {
 		return err
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))
+	life, stop := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logger))
+	c.stopNode = stop
 	c.background.Go(func() {
 		defer log.Close()
-		if err := node.Run(klog.NewContext(c.life, logger)); err != nil {
+		if err := node.Run(life); err != nil {
 			c.end(fmt.Errorf("simulated node: %w", err))
 		}
 	})

@@ -17,7 +17,6 @@ limitations under the License.
 package cluster
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -131,7 +130,7 @@ func (c *Cluster) openAccess(kubeconfig string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(c.options.Kubeconfig), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(c.options.Kubeconfig), 0o750); err != nil {
 			return err
 		}
 		if err := os.WriteFile(c.options.Kubeconfig, content, 0o600); err != nil {
@@ -151,7 +150,7 @@ func (c *Cluster) openAccess(kubeconfig string) (err error) {
 }
 
 func (c *Cluster) startKubeAPIServer() error {
-	if err := os.WriteFile(c.dir.file("audit-policy.yaml"), bytes.TrimSpace(auditPolicy), 0o644); err != nil {
+	if err := os.WriteFile(c.dir.file("audit-policy.yaml"), auditPolicy, 0o600); err != nil {
 		return err
 	}
 	return c.processes.Start(process.Spec{

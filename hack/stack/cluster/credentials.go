@@ -73,7 +73,7 @@ func (c *credentials) kubeconfig(name, namespace, user string, groups ...string)
 }
 
 func (c *credentials) write(name string, pair pki.KeyPair) error {
-	if err := os.WriteFile(c.dir.file(name+".crt"), pair.Cert, 0o644); err != nil {
+	if err := os.WriteFile(c.dir.file(name+".crt"), pair.Cert, 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(c.dir.file(name+".key"), pair.Key, 0o600)

@@ -45,7 +45,7 @@ func StopRunning(ctx context.Context, dir string) error {
 	}
 	lock, err := filelock.Try(filepath.Join(dir, lockFile))
 	if err == nil {
-		return errors.Join(ErrNotRunning, lock.Release())
+		return errors.Join(ErrNotRunning, lock.Close())
 	}
 	if !errors.Is(err, filelock.ErrHeld) {
 		return err
@@ -60,7 +60,7 @@ func StopRunning(ctx context.Context, dir string) error {
 	if lock, err = filelock.Wait(ctx, filepath.Join(dir, lockFile)); err != nil {
 		return fmt.Errorf("wait for process %d: %w", state.PID, err)
 	}
-	return lock.Release()
+	return lock.Close()
 }
 
 // directory is where a stack keeps its files. It belongs to one process at a time.
@@ -87,10 +87,10 @@ func claimDirectory(path string) (*directory, error) {
 	}
 	d := &directory{path: path, lock: lock}
 	if err := d.clear(); err != nil {
-		return nil, errors.Join(err, lock.Release())
+		return nil, errors.Join(err, lock.Close())
 	}
 	if err := writeState(d, State{PID: os.Getpid(), Dir: path}); err != nil {
-		return nil, errors.Join(err, lock.Release())
+		return nil, errors.Join(err, lock.Close())
 	}
 	return d, nil
 }
@@ -119,5 +119,5 @@ func (d *directory) file(name string) string {
 }
 
 func (d *directory) release() error {
-	return d.lock.Release()
+	return d.lock.Close()
 }

@@ -53,7 +53,11 @@ func TestWhatAnEndedStackLeftIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.release()
+	t.Cleanup(func() {
+		if err := d.release(); err != nil {
+			t.Error(err)
+		}
+	})
 	if _, err := os.Stat(filepath.Join(path, "etcd")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data of the ended stack: %v", err)
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -51,16 +52,17 @@ type slot struct {
 
 // claimSlot takes the first slot nobody has and whose ports are free. Listening on an address of the slot is the claim:
 // it ends with the process.
-func claimSlot() (*slot, error) {
+func claimSlot(ctx context.Context) (*slot, error) {
 	var last error
+	var listen net.ListenConfig
 	for number := range slots {
 		s := &slot{number: number}
-		listener, err := net.Listen("tcp", fmt.Sprintf("%s.1:%d", s.podNetwork(), nodesim.MetricsPort))
+		listener, err := listen.Listen(ctx, "tcp", fmt.Sprintf("%s.1:%d", s.podNetwork(), nodesim.MetricsPort))
 		if err != nil {
 			last = err
 			continue
 		}
-		if err := s.portsAreFree(); err != nil {
+		if err := s.portsAreFree(ctx); err != nil {
 			last = errors.Join(err, listener.Close())
 			continue
 		}
@@ -79,9 +81,10 @@ func (s *slot) podNetwork() string {
 	return fmt.Sprintf("127.77.%d", s.number)
 }
 
-func (s *slot) portsAreFree() error {
+func (s *slot) portsAreFree(ctx context.Context) error {
+	var listen net.ListenConfig
 	for i := range usedPorts {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.port(i)))
+		listener, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.port(i)))
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func TestTwoStacksShareNeitherPortNorPodNetwork(t *testing.T) {
 }
 
 func TestASlotWithAPortInUseIsPassedOver(t *testing.T) {
-	probe, err := claimSlot()
+	probe, err := claimSlot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestNoPortIsOneTheKernelHandsOut(t *testing.T) {
 
 func claim(t *testing.T) *slot {
 	t.Helper()
-	s, err := claimSlot()
+	s, err := claimSlot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

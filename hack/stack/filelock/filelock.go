@@ -38,7 +38,7 @@ type Lock struct {
 
 // Try takes the lock of a file, made if need be, or returns ErrHeld.
 func Try(path string) (*Lock, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Wait(ctx context.Context, path string) (*Lock, error) {
 	}
 }
 
-// Release lets go of the lock.
-func (l *Lock) Release() error {
+// Close lets go of the lock.
+func (l *Lock) Close() error {
 	return l.file.Close()
 }

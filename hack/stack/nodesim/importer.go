@@ -139,9 +139,9 @@ func (s *Simulator) closeEndpoint(ctx context.Context, state *pod) {
 	state.endpoint = nil
 }
 
-func (s *Simulator) closeEndpoints() {
+func (s *Simulator) closeEndpoints(ctx context.Context) {
 	for _, state := range s.pods {
-		s.closeEndpoint(context.Background(), state)
+		s.closeEndpoint(ctx, state)
 	}
 }
 

@@ -114,7 +114,7 @@ func (s *Simulator) sourceObstacle(ctx context.Context, c *corev1.PersistentVolu
 	if source == nil || source.Kind != "PersistentVolumeClaim" {
 		return "", nil
 	}
-	where := fmt.Sprintf("error getting handle for DataSource Type PersistentVolumeClaim by Name %s", source.Name)
+	where := "error getting handle for DataSource Type PersistentVolumeClaim by Name " + source.Name
 	original, err := s.client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

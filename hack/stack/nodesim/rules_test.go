@@ -81,7 +81,7 @@ func TestProgressOfARun(t *testing.T) {
 
 func TestBackoffDoublesAfterTheFirstRestart(t *testing.T) {
 	rule := Rule{Backoff: seconds(3)}
-	var got []time.Duration
+	got := make([]time.Duration, 0, 6)
 	for restarts := range int32(6) {
 		got = append(got, rule.backoff(restarts)/time.Second)
 	}

@@ -87,7 +87,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 	if _, err := s.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create node %s: %w", nodeName, err)
 	}
-	defer s.closeEndpoints()
+	defer s.closeEndpoints(ctx)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {

@@ -17,7 +17,6 @@ limitations under the License.
 package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,10 +24,15 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-// logTail is how much of its log is shown when a process ends by itself.
-const logTail = 2048
+const (
+	// logTail is how much of its log is shown when a process ends by itself.
+	logTail = 2048
+	// stopGrace is how long a process may take to end after a signal.
+	stopGrace = 10 * time.Second
+)
 
 // child is one run of a program.
 type child struct {
@@ -84,16 +88,18 @@ func (c *child) ended() bool {
 	}
 }
 
-// end sends the signal and waits; a process that has not ended when ctx is done is killed.
-func (c *child) end(ctx context.Context, signal syscall.Signal) error {
+// end sends the signal and waits; a process that has not ended after a while is killed.
+func (c *child) end(signal syscall.Signal) error {
 	c.expected.Store(true)
 	if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", c.name, err)
 	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
 	select {
 	case <-c.done:
 		return nil
-	case <-ctx.Done():
+	case <-grace.C:
 	}
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", c.name, err)

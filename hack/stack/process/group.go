@@ -17,18 +17,13 @@ limitations under the License.
 package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 )
-
-// stopGrace is how long a process may take to end after SIGTERM.
-const stopGrace = 10 * time.Second
 
 // Spec is a program to run. Its output goes to NAME.log in the directory of the group.
 type Spec struct {
@@ -144,9 +139,7 @@ func (g *Group) end(name string, signal syscall.Signal) error {
 	if m == nil {
 		return fmt.Errorf("no process %s", name)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
-	defer cancel()
-	return m.current.end(ctx, signal)
+	return m.current.end(signal)
 }
 
 func (g *Group) find(name string) *member {
