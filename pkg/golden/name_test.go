@@ -90,7 +90,7 @@ func TestParseName(t *testing.T) {
 
 func TestLegalPairSurvivesNameAndBack(t *testing.T) {
 	random := rand.New(rand.NewSource(20))
-	for range 20000 {
+	for range 5000 {
 		id := randomID(random)
 		if messages := append(ValidateSchematicID(id.SchematicID), ValidateVersion(id.Version)...); len(messages) > 0 {
 			t.Fatalf("%v is not legal: %v", id, messages)

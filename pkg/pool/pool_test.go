@@ -237,6 +237,7 @@ func FuzzFrom(f *testing.F) {
 		`{"spec": null}`,
 		`{"spec": {"osImage": {"builtin": [], "factory": 1}, "talos": "x", "diskSize": 1e300, "minReplicas": -1e300}}`,
 		`{"spec": {"substrate": "proxmox", "osImage": {"factory": {}}}}`,
+		`{"spec": {"diskSize": "1e999999999"}}`,
 		`{"spec": {"clusterReleaseName": "x", "cluster": "", "osImage": {"builtin": {"schematicID": "A", "version": 1}}}}`,
 	} {
 		f.Add([]byte(seed))
@@ -256,11 +257,13 @@ func FuzzFrom(f *testing.F) {
 		}
 		checkText(t, pool.DiskPool, 2*nameLimit+1)
 		checkText(t, pool.Selection.Invalid, 2048)
-		verdict := Judge(pool, pool.Class("", nil), Image{})
-		if verdict.Cloneable == "" || verdict.Reason == "" || verdict.Message == "" {
-			t.Errorf("the verdict on a pool without an image is %+v", verdict)
+		for _, image := range []Image{{}, asked().image} {
+			verdict := Judge(pool, pool.Class("replicated", nil), image)
+			if verdict.Cloneable == "" || verdict.Reason == "" || (verdict.Cloneable != yes && verdict.Message == "") {
+				t.Errorf("the verdict is %+v", verdict)
+			}
+			checkText(t, verdict.Message, 4096)
 		}
-		checkText(t, verdict.Message, 4096)
 	})
 }
 

@@ -20,11 +20,11 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/internal/quantity"
 )
 
 // Reasons of a Verdict.
@@ -177,11 +177,11 @@ func (q question) imageClassOrigin() string {
 
 // diskTooSmall says nothing about sizes that are not quantities.
 func diskTooSmall(q question) *Verdict {
-	disk, err := resource.ParseQuantity(q.pool.DiskSize)
+	disk, err := quantity.Parse(q.pool.DiskSize)
 	if err != nil {
 		return nil
 	}
-	size, err := resource.ParseQuantity(q.image.Size)
+	size, err := quantity.Parse(q.image.Size)
 	if err != nil || disk.Cmp(size) >= 0 {
 		return nil
 	}
@@ -201,7 +201,7 @@ func storageClassUnknown(q question) *Verdict {
 }
 
 func sizeUnknown(q question) *Verdict {
-	if _, err := resource.ParseQuantity(q.pool.DiskSize); err != nil {
+	if _, err := quantity.Parse(q.pool.DiskSize); err != nil {
 		return unknown(ReasonGoldenSizeUnknown, "The pool's diskSize %q is not a quantity, so it cannot be compared with the size of image %s. "+
 			"Correct the pool.", q.pool.DiskSize, q.name())
 	}
@@ -209,7 +209,7 @@ func sizeUnknown(q question) *Verdict {
 		return unknown(ReasonGoldenSizeUnknown, "Neither the DataVolume nor the claim of image %s states a size, so it cannot be compared with "+
 			"the pool's diskSize.", q.name())
 	}
-	if _, err := resource.ParseQuantity(q.image.Size); err != nil {
+	if _, err := quantity.Parse(q.image.Size); err != nil {
 		return unknown(ReasonGoldenSizeUnknown, "The size %q of image %s is not a quantity, so it cannot be compared with the pool's diskSize.",
 			q.image.Size, q.name())
 	}

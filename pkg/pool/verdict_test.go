@@ -262,6 +262,10 @@ func TestGoldenSizeUnknown(t *testing.T) {
 			reason: ReasonGoldenSizeUnknown, cloneable: undecided, says: []string{`The pool's diskSize "big"`},
 		},
 		{
+			name: "an exponent that nobody has the time to compute is no quantity", question: asked(diskSize("1e999999999")),
+			reason: ReasonGoldenSizeUnknown, cloneable: undecided, says: []string{"1e999999999"},
+		},
+		{
 			name: "an image without a size is not known", question: asked(noImageSize),
 			reason: ReasonGoldenSizeUnknown, cloneable: undecided, says: []string{"Neither the DataVolume nor the claim of image talos-worker-aaa-v1.13.6"},
 		},
