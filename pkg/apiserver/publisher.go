@@ -37,7 +37,9 @@ func (p publisher) Publish(name string, image *images.WorkerImage) error {
 		_, err := p.log.Remove(key)
 		return err
 	}
-	_, err := p.log.Apply(key, image)
+	// The log puts its version on what it is given.
+	own := *image
+	_, err := p.log.Apply(key, &own)
 	return err
 }
 
