@@ -32,7 +32,8 @@ import (
 // Inputs are the objects applied so far. Whoever reads them may be behind, for each kind by itself, so
 // that an object counts in every state that it was in since the last call of Settle.
 type Inputs struct {
-	states map[Key][]*unstructured.Unstructured
+	states map[Key][]state
+	count  int
 	uids   sets.Set[types.UID]
 	// applied holds every object as it was when it was applied.
 	applied map[*unstructured.Unstructured]string
@@ -45,10 +46,17 @@ type Key struct {
 	Name      string
 }
 
+// state that an object came into; nil when it went away.
+type state struct {
+	object *unstructured.Unstructured
+	// number of the change.
+	number int
+}
+
 // NewInputs returns inputs to which nothing was applied.
 func NewInputs() *Inputs {
 	return &Inputs{
-		states:  map[Key][]*unstructured.Unstructured{},
+		states:  map[Key][]state{},
 		uids:    sets.New[types.UID](),
 		applied: map[*unstructured.Unstructured]string{},
 	}
@@ -64,42 +72,59 @@ func (in *Inputs) Apply(event Event) {
 	key := KeyOf(event.Object)
 	in.uids.Insert(event.Object.GetUID())
 	in.applied[event.Object] = fingerprint(event.Object)
-	object := event.Object
+	in.count++
+	next := state{object: event.Object, number: in.count}
 	if event.Type == watch.Deleted {
-		object = nil
+		next.object = nil
 	}
-	in.states[key] = append(in.States(key), object)
+	if len(in.states[key]) == 0 {
+		in.states[key] = []state{{}}
+	}
+	in.states[key] = append(in.states[key], next)
 }
 
-// Settle declares that every reader has seen all that was applied.
-func (in *Inputs) Settle() {
+// Count returns how many changes were applied.
+func (in *Inputs) Count() int { return in.count }
+
+// Settle declares that every reader has seen the first count changes.
+func (in *Inputs) Settle(count int) {
 	for key, states := range in.states {
-		in.states[key] = states[len(states)-1:]
+		for len(states) > 1 && states[1].number <= count {
+			states = states[1:]
+		}
+		in.states[key] = states
 	}
 }
 
 // States returns the states that the object may be read in, oldest first. A state in which there is no
 // such object is nil.
 func (in *Inputs) States(key Key) []*unstructured.Unstructured {
-	if states := in.states[key]; len(states) > 0 {
-		return states
+	states := in.states[key]
+	if len(states) == 0 {
+		return []*unstructured.Unstructured{nil}
 	}
-	return []*unstructured.Unstructured{nil}
+	out := make([]*unstructured.Unstructured, 0, len(states))
+	for _, s := range states {
+		out = append(out, s.object)
+	}
+	return out
 }
 
 // Objects returns the newest state of every object of a kind that is there, by namespace and name.
 func (in *Inputs) Objects(kind string) []*unstructured.Unstructured {
-	keys := slices.SortedFunc(maps.Keys(in.states), func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	keys := slices.SortedFunc(maps.Keys(in.states), compareKeys)
 	var out []*unstructured.Unstructured
 	for _, key := range keys {
 		states := in.states[key]
-		if newest := states[len(states)-1]; key.Kind == kind && newest != nil {
+		if newest := states[len(states)-1].object; key.Kind == kind && newest != nil {
 			out = append(out, newest)
 		}
 	}
 	return out
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // HasUID is true if any object that was applied has that uid.

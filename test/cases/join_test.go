@@ -143,7 +143,7 @@ func (j *join) apply(t *testing.T, event Event) {
 	t.Helper()
 	j.now = j.now.Add(time.Second)
 	j.in.Apply(event)
-	j.in.Settle()
+	j.in.Settle(j.in.Count())
 	for _, id := range j.images() {
 		j.publish(t, id)
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package cases
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -183,12 +184,18 @@ func noToken(image *v1alpha1.WorkerImage) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	return TokensIn(answer)
+}
+
+// TokensIn returns a finding for the token that an answer shows, and for the annotation that holds it.
+func TokensIn(answer []byte) []string {
+	var found []string
 	for _, secret := range []string{tokenAnnotation, token} {
-		if strings.Contains(string(answer), secret) {
-			return []string{fmt.Sprintf("%s shows %s", image.Name, secret)}
+		if bytes.Contains(answer, []byte(secret)) {
+			found = append(found, fmt.Sprintf("an answer shows %s", secret))
 		}
 	}
-	return nil
+	return found
 }
 
 func oneEventPerVisibleChange(kind watch.EventType, before, after *v1alpha1.WorkerImage) []string {

@@ -63,7 +63,7 @@ func newScene() *scene {
 
 func (s *scene) apply(kind watch.EventType, object *unstructured.Unstructured) {
 	s.in.Apply(Event{Type: kind, Object: object})
-	s.in.Settle()
+	s.in.Settle(s.in.Count())
 }
 
 func (s *scene) deliver(kind watch.EventType, image *v1alpha1.WorkerImage) {
@@ -235,7 +235,11 @@ func TestAReaderMayBeBehindUntilItHasSettled(t *testing.T) {
 	if got := s.monitor.Check(); len(got) > 0 {
 		t.Errorf("the states before may still be read, got %q", got)
 	}
-	s.in.Settle()
+	s.in.Settle(s.in.Count() - 2)
+	if got := s.monitor.Check(); len(got) > 0 {
+		t.Errorf("only the states before those are settled, got %q", got)
+	}
+	s.in.Settle(s.in.Count())
 	if got := s.monitor.Check(); len(got) == 0 {
 		t.Error("the states before are settled, and nothing is broken")
 	}
