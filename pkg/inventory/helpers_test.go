@@ -27,8 +27,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -181,13 +185,20 @@ type fakeSource struct {
 	listErr  error
 	watchErr error
 	lists    int
+	// blocked keeps lists and watches waiting until it is closed.
+	blocked chan struct{}
+	// noBookmarks leaves out the end of streamed lists.
+	noBookmarks bool
 }
 
 var _ cache.ListerWatcherWithContext = &fakeSource{}
 
 func (f *fakeSource) IsWatchListSemanticsUnSupported() bool { return !f.streams }
 
-func (f *fakeSource) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+func (f *fakeSource) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	if err := f.wait(ctx); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listErr != nil {
@@ -201,7 +212,10 @@ func (f *fakeSource) ListWithContext(context.Context, metav1.ListOptions) (runti
 	return list, nil
 }
 
-func (f *fakeSource) WatchWithContext(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (f *fakeSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if err := f.wait(ctx); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.watchErr != nil {
@@ -212,14 +226,30 @@ func (f *fakeSource) WatchWithContext(_ context.Context, options metav1.ListOpti
 	if !ptr.Deref(options.SendInitialEvents, false) {
 		return w, nil
 	}
+	f.lists++
 	for _, o := range f.objects {
 		w.Add(o.DeepCopyObject())
+	}
+	if f.noBookmarks {
+		return w, nil
 	}
 	w.Action(watch.Bookmark, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		ResourceVersion: strconv.Itoa(f.version),
 		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 	}})
 	return w, nil
+}
+
+func (f *fakeSource) wait(ctx context.Context) error {
+	if f.blocked == nil {
+		return nil
+	}
+	select {
+	case <-f.blocked:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // put makes objects the current ones of their names.
@@ -276,6 +306,34 @@ func (f *fakeSource) endWatches() {
 		w.Stop()
 	}
 	f.watches = nil
+}
+
+// expireWatches ends the watches that run, so that a list must follow.
+func (f *fakeSource) expireWatches() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.watches {
+		if !w.IsStopped() {
+			w.Error(ptr.To(apierrors.NewResourceExpired("too old").Status()))
+		}
+	}
+	f.watches = nil
+}
+
+// forget changes what lists return without telling the watches.
+func (f *fakeSource) forget(objects ...object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range objects {
+		delete(f.objects, nameOf(o))
+	}
+	f.version++
+}
+
+func (f *fakeSource) listed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lists
 }
 
 func nameOf(o object) types.NamespacedName {
@@ -408,12 +466,16 @@ func (f *fixture) start() {
 // settle waits until the Inventory has nothing left to do.
 func (f *fixture) settle() { synctest.Wait() }
 
-// step lets time pass.
-func (f *fixture) step(d time.Duration) {
+// pass lets time pass.
+func (f *fixture) pass(d time.Duration) {
 	f.settle()
-	f.clock.Step(d)
-	f.settle()
+	for end := f.clock.Now().Add(d); f.clock.Now().Before(end); f.settle() {
+		f.clock.Step(min(tick, end.Sub(f.clock.Now())))
+	}
 }
+
+// tick is how far time jumps at once.
+const tick = 100 * time.Millisecond
 
 // published is what was published since it was last asked for.
 func (f *fixture) published() []string {
@@ -432,7 +494,7 @@ func (f *fixture) source(name string) SourceHealth {
 	return SourceHealth{}
 }
 
-// ready fills in a golden that is ready, with a pool and the classes, and starts.
+// startReady fills in a golden that is ready, with a pool and the classes, and starts.
 func (f *fixture) startReady() {
 	f.classes.put(classObject("replicated"))
 	f.profiles.put(profileObject("replicated", "csi-clone"))
@@ -441,5 +503,24 @@ func (f *fixture) startReady() {
 	f.claims.put(claimObject(goldens, goldA, "replicated"))
 	f.pools.put(poolObject("tenant-a", poolA, imageID(goldA)))
 	f.start()
+	f.pass(publishInterval)
 	f.out.take()
+}
+
+// condition of an image, as status and reason.
+func (f *fixture) condition(image, condition string) string {
+	f.t.Helper()
+	c := meta.FindStatusCondition(f.out.image(f.t, image).Status.Conditions, condition)
+	if c == nil {
+		f.t.Fatalf("%s has no condition %s", image, condition)
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+// expect compares what was published since it was last asked for.
+func (f *fixture) expect(why string, want ...string) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, f.published(), cmpopts.EquateEmpty()); diff != "" {
+		f.t.Errorf("%s: %s", why, diff)
+	}
 }

@@ -21,14 +21,14 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
-	"github.com/cozystack/workerimage-apiserver/pkg/pool"
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
+	"github.com/cozystack/workerimage-apiserver/pkg/storageclass"
 )
 
 // DefaultGracePeriod is how long a source may fail before it counts as not readable.
@@ -88,36 +88,22 @@ func New(config Config) *Inventory {
 	}
 	i.worker = newWorker(i, config.Publisher)
 
-	slim, from := slimmer{goldensNamespace: config.GoldensNamespace}, config.Sources
+	slim, from := slimmer{goldensNamespace: config.GoldensNamespace, platform: config.Platform}, config.Sources
 	i.dataVolumes = newSource(i, "datavolumes", from.DataVolumes, &i.index.dataVolumes, slim.dataVolume)
 	i.claims = newSource(i, "persistentvolumeclaims", from.Claims, &i.index.claims, slim.claim)
-	i.storageClasses = newSource(i, "storageclasses", from.StorageClasses, &i.index.classes, slim.storageClass)
+	i.storageClasses = newSource(i, "storageclasses", from.StorageClasses, &i.index.classes, storageclass.FromStorageClass)
 	i.storageProfiles = newSource(i, "storageprofiles", from.StorageProfiles, &i.index.profiles, slim.storageProfile)
 	i.cdis = newSource(i, "cdis", from.CDIs, &i.index.cdis, slim.cdi)
-	i.pools = newSource(i, "kubernetesnodes", from.Pools, &i.index.pools, slimPools(config.Platform))
+	i.pools = newSource(i, "kubernetesnodes", from.Pools, &i.index.pools, slim.pool)
 	return i
 }
 
 // newSource adds a source of one kind to the Inventory.
-func newSource[V comparable](i *Inventory, name string, lw cache.ListerWatcherWithContext, t *table[V], slim func(any) (V, error)) *source {
+func newSource[O metav1.Object, V comparable](i *Inventory, name string, lw cache.ListerWatcherWithContext, t *table[V], slim func(O) V) *source {
 	s := &source{name: name, listerWatcher: lw, objects: func() int { return len(t.values) }}
-	s.store = &store[V]{inventory: i, source: s, table: t, slim: slim}
+	s.store = &store[O, V]{inventory: i, source: s, table: t, slim: slim}
 	i.sources = append(i.sources, s)
 	return s
-}
-
-func slimPools(platform golden.ID) func(object any) (*pool.Pool, error) {
-	return func(object any) (*pool.Pool, error) {
-		u, err := as[*unstructured.Unstructured](object)
-		if err != nil {
-			return nil, err
-		}
-		p := pool.From(u.Object, platform)
-		if !p.Selection.Consumes {
-			return nil, nil
-		}
-		return &p, nil
-	}
 }
 
 // Run reads and publishes until ctx is done, and returns when everything that it started has ended. It

@@ -23,6 +23,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,13 +58,14 @@ type source struct {
 	store         cache.ReflectorStore
 
 	synced bool
-	// failingSince is zero while the source works.
-	failingSince time.Time
-	lastEvent    time.Time
-	lastError    error
-	readable     bool
-	since        time.Time
-	objects      func() int
+	// staleSince is when the source failed or began to list again; zero while it is current.
+	staleSince time.Time
+	lastEvent  time.Time
+	lastError  error
+	failedAt   time.Time
+	readable   bool
+	since      time.Time
+	objects    func() int
 }
 
 // settled is false until the first list has arrived or failed.
@@ -74,23 +76,42 @@ func (s *source) readableAt(now time.Time, grace time.Duration) (readable bool, 
 	switch {
 	case !s.synced:
 		return false, time.Time{}
-	case s.failingSince.IsZero():
+	case s.staleSince.IsZero():
 		return true, time.Time{}
 	}
-	until = s.failingSince.Add(grace)
+	until = s.staleSince.Add(grace)
 	return now.Before(until), until
 }
 
 func (s *source) succeeded(now time.Time) {
-	s.failingSince = time.Time{}
+	s.staleSince = time.Time{}
 	s.lastEvent = now
 }
 
-func (s *source) failed(now time.Time, err error) {
-	s.lastError = err
-	if s.failingSince.IsZero() {
-		s.failingSince = now
+// listing is told when a list begins. Until it has arrived, what is known may be old.
+func (s *source) listing(now time.Time) {
+	if s.staleSince.IsZero() {
+		s.staleSince = now
 	}
+}
+
+// failed is true for the first failure since the source was current.
+func (s *source) failed(now time.Time, err error) (first bool) {
+	s.listing(now)
+	first = s.failedAt.Before(s.staleSince)
+	s.lastError, s.failedAt = err, now
+	return first
+}
+
+// errIncomplete is what is wrong with a source that does not fail.
+var errIncomplete = errors.New("a list has not arrived in time")
+
+// explain makes sure that there is an error for a source that is not current.
+func (s *source) explain(now time.Time) error {
+	if s.lastError == nil || s.failedAt.Before(s.staleSince) {
+		s.lastError, s.failedAt = errIncomplete, now
+	}
+	return s.lastError
 }
 
 func (s *source) health() SourceHealth {
@@ -106,8 +127,9 @@ func (s *source) health() SourceHealth {
 }
 
 const (
-	// retryAtLeast bounds the time between two tries, so that a kind that appears is soon found.
-	retryAtLeast = 10 * time.Second
+	// retryAtLeast bounds the time between two tries. It is half of the default grace period, so that a
+	// source which fails for less than the other half never counts as not readable.
+	retryAtLeast = DefaultGracePeriod / 2
 	backoffReset = 2 * time.Minute
 )
 
@@ -128,7 +150,7 @@ func (i *Inventory) follow(ctx context.Context, s *source) {
 	delay := backoff.DelayWithReset(i.clock, backoffReset).Timer(i.clock)
 	defer delay.Stop()
 	for {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
 			i.sourceFailed(ctx, s, err)
 		}
 		select {
@@ -144,15 +166,20 @@ func (i *Inventory) follow(ctx context.Context, s *source) {
 // goes on with a watch after some errors without ever returning them.
 func (i *Inventory) observed(s *source) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: s.listerWatcher.ListWithContext,
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			i.sourceListing(s)
+			return s.listerWatcher.ListWithContext(ctx, options)
+		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := s.listerWatcher.WatchWithContext(ctx, options)
-			switch isList := ptr.Deref(options.SendInitialEvents, false); {
-			case isList:
+			if ptr.Deref(options.SendInitialEvents, false) {
+				i.sourceListing(s)
+				w, err := s.listerWatcher.WatchWithContext(ctx, options)
 				return w, final(err)
-			case err != nil:
+			}
+			w, err := s.listerWatcher.WatchWithContext(ctx, options)
+			if err != nil {
 				i.sourceFailed(ctx, s, err)
-			default:
+			} else {
 				i.sourceSucceeded(s)
 			}
 			return w, err
@@ -170,15 +197,23 @@ func final(err error) error {
 }
 
 func (i *Inventory) sourceFailed(ctx context.Context, s *source, err error) {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return // a list follows
+	isOver := ctx.Err() != nil
+	listFollows := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+	if isOver || listFollows {
+		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if s.failingSince.IsZero() {
+	if s.failed(i.clock.Now(), err) {
 		klog.FromContext(ctx).Info("Cannot read from the source, will try again", "err", err)
 	}
-	s.failed(i.clock.Now(), err)
+	i.notify()
+}
+
+func (i *Inventory) sourceListing(s *source) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s.listing(i.clock.Now())
 	i.notify()
 }
 
@@ -206,7 +241,7 @@ func (i *Inventory) refreshReadable(ctx context.Context, now time.Time) (next ti
 		if readable {
 			logger.Info("The source can be read")
 		} else {
-			logger.Error(s.lastError, "The source cannot be read any more")
+			logger.Error(s.explain(now), "The source cannot be read any more")
 		}
 	}
 	return next

@@ -17,22 +17,23 @@ limitations under the License.
 package inventory
 
 import (
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
 // store feeds the objects that a reflector finds into a table, as values: what the reflector holds is
 // garbage when a method returns.
-type store[V comparable] struct {
+//
+// It takes objects of type O only, and returns no errors: a reflector would log them together with the
+// object, whose annotations may hold tokens.
+type store[O metav1.Object, V comparable] struct {
 	inventory *Inventory
 	source    *source
 	table     *table[V]
-	slim      func(object any) (V, error)
+	slim      func(O) V
 }
 
-var _ cache.TransformingStore = &store[bool]{}
+var _ cache.TransformingStore = &store[metav1.Object, bool]{}
 
 // item is an object that was slimmed before it reached the store.
 type item[V comparable] struct {
@@ -41,58 +42,41 @@ type item[V comparable] struct {
 }
 
 // Transformer slims objects while they are streamed.
-func (s *store[V]) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return s.item(object) }
+func (s *store[O, V]) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) { return s.item(object), nil }
 }
 
-func (s *store[V]) item(object any) (*item[V], error) {
+func (s *store[O, V]) item(object any) *item[V] {
 	if slim, ok := object.(*item[V]); ok {
-		return slim, nil
+		return slim
 	}
-	m, err := meta.Accessor(object)
-	if err != nil {
-		return nil, err
-	}
-	value, err := s.slim(object)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s/%s: %w", s.source.name, m.GetNamespace(), m.GetName(), err)
-	}
-	return &item[V]{key: newKey(m.GetNamespace(), m.GetName()), value: value}, nil
+	o := object.(O)
+	return &item[V]{key: keyOf(o), value: s.slim(o)}
 }
 
 // Add puts in an object.
-func (s *store[V]) Add(object any) error {
-	it, err := s.item(object)
-	if err != nil {
-		return err
-	}
+func (s *store[O, V]) Add(object any) error {
+	it := s.item(object)
 	s.change(func() { s.table.set(it.key, it.value) })
 	return nil
 }
 
 // Update puts in the new state of an object.
-func (s *store[V]) Update(object any) error { return s.Add(object) }
+func (s *store[O, V]) Update(object any) error { return s.Add(object) }
 
 // Delete takes an object out.
-func (s *store[V]) Delete(object any) error {
-	m, err := meta.Accessor(object)
-	if err != nil {
-		return err
-	}
+func (s *store[O, V]) Delete(object any) error {
 	var none V
-	s.change(func() { s.table.set(newKey(m.GetNamespace(), m.GetName()), none) })
+	s.change(func() { s.table.set(keyOf(object.(O)), none) })
 	return nil
 }
 
 // Replace makes a list the whole content.
-func (s *store[V]) Replace(list []any, _ string) error {
+func (s *store[O, V]) Replace(list []any, _ string) error {
 	values := make(map[key]V, len(list))
 	var none V
 	for n, object := range list {
-		it, err := s.item(object)
-		if err != nil {
-			return err
-		}
+		it := s.item(object)
 		list[n] = nil // the list is ours, and full objects are large
 		if it.value != none {
 			values[it.key] = it.value
@@ -107,10 +91,10 @@ func (s *store[V]) Replace(list []any, _ string) error {
 }
 
 // Resync has nothing to do.
-func (s *store[V]) Resync() error { return nil }
+func (s *store[O, V]) Resync() error { return nil }
 
 // change runs f under the lock and lets the projection know.
-func (s *store[V]) change(f func()) {
+func (s *store[O, V]) change(f func()) {
 	s.inventory.mu.Lock()
 	defer s.inventory.mu.Unlock()
 	f()

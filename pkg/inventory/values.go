@@ -17,13 +17,12 @@ limitations under the License.
 package inventory
 
 import (
-	"fmt"
 	"strings"
 	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -56,7 +55,7 @@ type key struct {
 	name      string
 }
 
-func newKey(namespace, name string) key { return key{newText(namespace), name} }
+func keyOf(o metav1.Object) key { return key{newText(o.GetNamespace()), o.GetName()} }
 
 // The values below are what is kept of each object. Their zero value stands for an object that is not
 // there, or that matters to no image.
@@ -99,13 +98,10 @@ type cdi struct {
 // slimmer makes the values out of the objects.
 type slimmer struct {
 	goldensNamespace string
+	platform         golden.ID
 }
 
-func (s slimmer) dataVolume(object any) (dataVolume, error) {
-	u, err := as[*unstructured.Unstructured](object)
-	if err != nil {
-		return dataVolume{}, err
-	}
+func (s slimmer) dataVolume(u *unstructured.Unstructured) dataVolume {
 	var out dataVolume
 	if u.GetNamespace() == s.goldensNamespace {
 		if _, ok := golden.ParseName(u.GetName()); ok {
@@ -122,7 +118,7 @@ func (s slimmer) dataVolume(object any) (dataVolume, error) {
 			inFlight: d.InFlight,
 		}
 	}
-	return out, nil
+	return out
 }
 
 // goldenAnnotation is on the disks of workers and, copied by CDI, on their claims.
@@ -131,58 +127,37 @@ const goldenAnnotation = "kubernetes-worker-image.cozystack.io/golden"
 // temporaryClaims are the prefixes of the claims that CDI makes on the way. They are never goldens.
 var temporaryClaims = [...]string{"prime-", "tmp-pvc-", "prep-"}
 
-func (s slimmer) claim(object any) (claim, error) {
-	pvc, err := as[*corev1.PersistentVolumeClaim](object)
-	if err != nil {
-		return claim{}, err
-	}
+func (s slimmer) claim(pvc *corev1.PersistentVolumeClaim) claim {
 	for _, prefix := range temporaryClaims {
 		if pvc.Namespace == s.goldensNamespace && strings.HasPrefix(pvc.Name, prefix) {
-			return claim{}, nil
+			return claim{}
 		}
 	}
 	slim := golden.ClaimFrom(pvc)
 	out := claim{class: newText(ptr.Deref(slim.StorageClass, ""))}
 	if pvc.Namespace == s.goldensNamespace {
 		out.golden = slim
-		return out, nil
+		return out
 	}
 	if _, annotated := pvc.Annotations[goldenAnnotation]; slim.Owner == "" && !annotated {
-		return claim{}, nil
+		return claim{}
 	}
-	return out, nil
+	return out
 }
 
-func (slimmer) storageClass(object any) (storageclass.Class, error) {
-	class, err := as[*storagev1.StorageClass](object)
-	if err != nil {
-		return storageclass.Class{}, err
+func (s slimmer) pool(u *unstructured.Unstructured) *pool.Pool {
+	p := pool.From(u.Object, s.platform)
+	if !p.Selection.Consumes {
+		return nil
 	}
-	return storageclass.FromStorageClass(class), nil
+	return &p
 }
 
-func (slimmer) storageProfile(object any) (profile, error) {
-	u, err := as[*unstructured.Unstructured](object)
-	if err != nil {
-		return profile{}, err
-	}
+func (slimmer) storageProfile(u *unstructured.Unstructured) profile {
 	class, strategy := storageclass.StrategyFromProfile(u.Object)
-	return profile{class: class, strategy: strategy}, nil
+	return profile{class: class, strategy: strategy}
 }
 
-func (slimmer) cdi(object any) (cdi, error) {
-	u, err := as[*unstructured.Unstructured](object)
-	if err != nil {
-		return cdi{}, err
-	}
-	return cdi{present: true, created: u.GetCreationTimestamp().Time, override: storageclass.OverrideFromCDI(u.Object)}, nil
-}
-
-// as is a type assertion that does not panic over a source of another type.
-func as[T any](object any) (T, error) {
-	typed, ok := object.(T)
-	if !ok {
-		return typed, fmt.Errorf("unexpected object of type %T", object)
-	}
-	return typed, nil
+func (slimmer) cdi(u *unstructured.Unstructured) cdi {
+	return cdi{present: true, created: u.GetCreationTimestamp().Time, override: storageclass.OverrideFromCDI(u.Object)}
 }
