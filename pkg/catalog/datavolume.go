@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 )
 
 // URL returns the URL that CDI imports the image from. It may hold credentials.
@@ -50,11 +52,11 @@ func (e Entry) DataVolume(namespace string) *cdiv1.DataVolume {
 			Name:      e.Name(),
 			Labels:    map[string]string{"app.kubernetes.io/managed-by": "cozystack"},
 			Annotations: map[string]string{
-				"helm.sh/resource-policy":                            "keep",
-				"cdi.kubevirt.io/storage.bind.immediate.requested":   "true",
-				"cdi.kubevirt.io/storage.usePopulator":               "true",
-				"kubernetes-worker-image.cozystack.io/schematic-id":  e.SchematicID,
-				"kubernetes-worker-image.cozystack.io/talos-version": e.Version,
+				"helm.sh/resource-policy":                          "keep",
+				"cdi.kubevirt.io/storage.bind.immediate.requested": "true",
+				"cdi.kubevirt.io/storage.usePopulator":             "true",
+				golden.SchematicIDAnnotation:                       e.SchematicID,
+				golden.TalosVersionAnnotation:                      e.Version,
 			},
 		},
 		Spec: cdiv1.DataVolumeSpec{

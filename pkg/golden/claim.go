@@ -34,7 +34,8 @@ const (
 	createdForAnnotation   = "cdi.kubevirt.io/createdForDataVolume"
 )
 
-// ClaimFrom reads a PersistentVolumeClaim. It keeps no annotation, for some hold tokens.
+// ClaimFrom reads a PersistentVolumeClaim. It keeps the annotation that holds what users set, and no other, for
+// some hold tokens.
 func ClaimFrom(pvc *corev1.PersistentVolumeClaim) *Claim {
 	claim := &Claim{
 		Namespace:    pvc.Namespace,
@@ -53,6 +54,7 @@ func ClaimFrom(pvc *corev1.PersistentVolumeClaim) *Claim {
 	if pvc.Spec.VolumeMode != nil {
 		claim.VolumeMode = *pvc.Spec.VolumeMode
 	}
+	claim.Metadata, _ = metadataFrom(pvc.Annotations[MetadataAnnotation]) // one that cannot be read counts as none
 	_, populated := pvc.Annotations[populatedForAnnotation]
 	claim.Populated = populated || pvc.Annotations[podPhaseAnnotation] == string(corev1.PodSucceeded)
 	return claim

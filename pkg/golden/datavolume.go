@@ -27,9 +27,12 @@ import (
 )
 
 const (
-	schematicIDAnnotation  = "kubernetes-worker-image.cozystack.io/schematic-id"
-	talosVersionAnnotation = "kubernetes-worker-image.cozystack.io/talos-version"
+	// SchematicIDAnnotation and TalosVersionAnnotation state the identity of a golden on its DataVolume.
+	SchematicIDAnnotation  = "kubernetes-worker-image.cozystack.io/schematic-id"
+	TalosVersionAnnotation = "kubernetes-worker-image.cozystack.io/talos-version"
+)
 
+const (
 	// nameLimit is the longest name of an object.
 	nameLimit = 253
 	// wordLimit bounds phases, reasons, quantities and other short words.
@@ -38,8 +41,8 @@ const (
 	noLimit = math.MaxInt
 )
 
-// DataVolumeFrom reads a DataVolume. It keeps no annotation but the two that state the identity, for some
-// hold tokens.
+// DataVolumeFrom reads a DataVolume. It keeps the two annotations that state the identity and the one that holds
+// what users set, and no other, for some hold tokens.
 func DataVolumeFrom(object map[string]any) *DataVolume {
 	dv := &DataVolume{}
 	root := freeform.Recording(object, &dv.Malformed)
@@ -56,9 +59,13 @@ func (dv *DataVolume) readMetadata(metadata freeform.Object) {
 	dv.Created = metav1.NewTime(metadata.Time("creationTimestamp"))
 	dv.Deleting = metadata.Has("deletionTimestamp")
 	annotations := metadata.Object("annotations")
+	var err error
+	if dv.Metadata, err = metadataFrom(annotations.Text(MetadataAnnotation, noLimit)); err != nil {
+		dv.Malformed = append(dv.Malformed, "metadata.annotations["+MetadataAnnotation+"]")
+	}
 	dv.Annotated = ID{
-		SchematicID: annotations.Text(schematicIDAnnotation, nameLimit),
-		Version:     annotations.Text(talosVersionAnnotation, nameLimit),
+		SchematicID: annotations.Text(SchematicIDAnnotation, nameLimit),
+		Version:     annotations.Text(TalosVersionAnnotation, nameLimit),
 	}
 }
 

@@ -192,7 +192,7 @@ func TestDataVolumeFromBoundsLongText(t *testing.T) {
 	dv := DataVolumeFrom(map[string]any{
 		"metadata": map[string]any{
 			"name":        long,
-			"annotations": map[string]any{schematicIDAnnotation: long, talosVersionAnnotation: long},
+			"annotations": map[string]any{SchematicIDAnnotation: long, TalosVersionAnnotation: long},
 		},
 		"spec": map[string]any{
 			"source":  map[string]any{"http": map[string]any{"url": "https://host/" + long}},

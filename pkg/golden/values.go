@@ -52,6 +52,8 @@ type DataVolume struct {
 	Created   metav1.Time
 	Deleting  bool
 
+	// Metadata is what users set on the WorkerImage.
+	Metadata Metadata
 	// Annotated is the identity that the annotations state; its fields are empty where they are silent.
 	Annotated ID
 	// URL of the HTTP source without credentials and query values; empty for any other source.
@@ -93,6 +95,9 @@ type Claim struct {
 	UID       types.UID
 	Created   metav1.Time
 	Deleting  bool
+
+	// Metadata is what users set on the WorkerImage when only the claim was left.
+	Metadata Metadata
 
 	Phase corev1.PersistentVolumeClaimPhase
 	// StorageClass is what the claim says, in its spec or in the legacy annotation: nil where it is
