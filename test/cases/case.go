@@ -191,7 +191,7 @@ func (c *Case) AddToken() {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[tokenAnnotation] = token
+			annotations[hiddenKey] = hiddenValue
 			event.Object.SetAnnotations(annotations)
 		}
 	}

@@ -37,8 +37,9 @@ import (
 )
 
 const (
-	tokenAnnotation = "cdi.kubevirt.io/storage.clone.token"
-	token           = "not-a-real-token-7f3a"
+	// hiddenKey and hiddenValue are those of an annotation that no answer may show.
+	hiddenKey   = "cdi.kubevirt.io/storage.clone.token"
+	hiddenValue = "not-a-real-token-7f3a"
 
 	createdForAnnotation = "cdi.kubevirt.io/createdForDataVolume"
 )
@@ -190,9 +191,9 @@ func noToken(image *v1alpha1.WorkerImage) []string {
 // TokensIn returns a finding for the token that an answer shows, and for the annotation that holds it.
 func TokensIn(answer []byte) []string {
 	var found []string
-	for _, secret := range []string{tokenAnnotation, token} {
-		if bytes.Contains(answer, []byte(secret)) {
-			found = append(found, fmt.Sprintf("an answer shows %s", secret))
+	for _, hidden := range []string{hiddenKey, hiddenValue} {
+		if bytes.Contains(answer, []byte(hidden)) {
+			found = append(found, fmt.Sprintf("an answer shows %s", hidden))
 		}
 	}
 	return found

@@ -17,6 +17,7 @@ limitations under the License.
 package cases
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func newScene() *scene {
 		},
 	}
 	s.apply(watch.Added, dataVolume("dv-1", "Succeeded", "100.0%"))
-	s.apply(watch.Added, claim("claim-1", "Bound", "dv-1"))
+	s.apply(watch.Added, claim("Bound", "dv-1"))
 	s.deliver(watch.Added, s.image)
 	return s
 }
@@ -89,8 +90,8 @@ func dataVolume(uid types.UID, phase, progress string) *unstructured.Unstructure
 	return object("DataVolume", uid, map[string]any{"phase": phase, "progress": progress})
 }
 
-func claim(uid types.UID, phase string, owner types.UID) *unstructured.Unstructured {
-	out := object("PersistentVolumeClaim", uid, map[string]any{"phase": phase})
+func claim(phase string, owner types.UID) *unstructured.Unstructured {
+	out := object("PersistentVolumeClaim", "claim-1", map[string]any{"phase": phase})
 	if owner != "" {
 		out.SetOwnerReferences([]metav1.OwnerReference{{Kind: "DataVolume", UID: owner, Controller: ptr.To(true)}})
 	}
@@ -118,16 +119,16 @@ func TestEveryRuleIsBroken(t *testing.T) {
 		breakIt func(*scene)
 	}{
 		{"ready without a claim", "ready-needs-its-own-bound-claim", func(s *scene) {
-			s.apply(watch.Deleted, claim("claim-1", "Bound", "dv-1"))
+			s.apply(watch.Deleted, claim("Bound", "dv-1"))
 		}},
 		{"ready while the claim is pending", "ready-needs-its-own-bound-claim", func(s *scene) {
-			s.apply(watch.Modified, claim("claim-1", "Pending", "dv-1"))
+			s.apply(watch.Modified, claim("Pending", "dv-1"))
 		}},
 		{"ready while the claim is deleted", "ready-needs-its-own-bound-claim", func(s *scene) {
-			s.apply(watch.Modified, deleting(claim("claim-1", "Bound", "dv-1")))
+			s.apply(watch.Modified, deleting(claim("Bound", "dv-1")))
 		}},
 		{"ready on a claim of another data volume", "ready-needs-its-own-bound-claim", func(s *scene) {
-			s.apply(watch.Modified, claim("claim-1", "Bound", "dv-2"))
+			s.apply(watch.Modified, claim("Bound", "dv-2"))
 		}},
 		{"ready while the data volume imports", "ready-needs-its-own-bound-claim", func(s *scene) {
 			s.apply(watch.Modified, dataVolume("dv-1", "ImportInProgress", "100.0%"))
@@ -177,10 +178,10 @@ func TestEveryRuleIsBroken(t *testing.T) {
 			s.apply(watch.Modified, dataVolume("dv-2", "Succeeded", "100.0%"))
 		}},
 		{"a token in an annotation", "no-token", func(s *scene) {
-			s.change(func(image *v1alpha1.WorkerImage) { image.Annotations = map[string]string{tokenAnnotation: "x"} })
+			s.change(func(image *v1alpha1.WorkerImage) { image.Annotations = map[string]string{hiddenKey: "x"} })
 		}},
 		{"a token in a message", "no-token", func(s *scene) {
-			s.change(func(image *v1alpha1.WorkerImage) { image.Status.Conditions[0].Message = "with " + token })
+			s.change(func(image *v1alpha1.WorkerImage) { image.Status.Conditions[0].Message = "with " + hiddenValue })
 		}},
 		{"an event without a change", "one-event-per-visible-change", func(s *scene) {
 			s.change(func(*v1alpha1.WorkerImage) {})
@@ -208,11 +209,11 @@ func TestEveryRuleIsBroken(t *testing.T) {
 		covered[row.rule] = true
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene()
-			if got := append(s.broken, s.monitor.Check()...); len(got) > 0 {
+			if got := slices.Concat(s.broken, s.monitor.Check()); len(got) > 0 {
 				t.Fatalf("broken from the start: %q", got)
 			}
 			row.breakIt(s)
-			broken := append(append(s.broken, s.monitor.Check()...), s.monitor.End()...)
+			broken := slices.Concat(s.broken, s.monitor.Check(), s.monitor.End())
 			for _, b := range broken {
 				if strings.HasPrefix(b, row.rule+": ") {
 					return
@@ -230,7 +231,7 @@ func TestEveryRuleIsBroken(t *testing.T) {
 
 func TestAReaderMayBeBehindUntilItHasSettled(t *testing.T) {
 	s := newScene()
-	s.in.Apply(Event{Type: watch.Modified, Object: claim("claim-1", "Lost", "dv-1")})
+	s.in.Apply(Event{Type: watch.Modified, Object: claim("Lost", "dv-1")})
 	s.in.Apply(Event{Type: watch.Deleted, Object: dataVolume("dv-1", "Succeeded", "100.0%")})
 	if got := s.monitor.Check(); len(got) > 0 {
 		t.Errorf("the states before may still be read, got %q", got)
@@ -248,19 +249,19 @@ func TestAReaderMayBeBehindUntilItHasSettled(t *testing.T) {
 func TestAGoldenOfAnotherUIDIsAnotherImage(t *testing.T) {
 	s := newScene()
 	s.apply(watch.Deleted, dataVolume("dv-1", "Succeeded", "100.0%"))
-	left := claim("claim-1", "Bound", "dv-1")
+	left := claim("Bound", "dv-1")
 	left.SetAnnotations(map[string]string{createdForAnnotation: "dv-1"})
 	s.apply(watch.Modified, left)
 	if got := s.monitor.Check(); len(got) > 0 {
 		t.Errorf("a bare claim stands for the data volume it was made for, got %q", got)
 	}
 	s.apply(watch.Added, dataVolume("dv-2", "Succeeded", "100.0%"))
-	s.apply(watch.Modified, claim("claim-1", "Bound", "dv-2"))
+	s.apply(watch.Modified, claim("Bound", "dv-2"))
 	s.deliver(watch.Deleted, s.image)
 	s.image = s.image.DeepCopy()
 	s.image.UID = "image-2"
 	s.deliver(watch.Added, s.image)
-	if got := append(s.broken, s.monitor.Check()...); len(got) > 0 {
+	if got := slices.Concat(s.broken, s.monitor.Check()); len(got) > 0 {
 		t.Errorf("another golden has another uid, got %q", got)
 	}
 }
