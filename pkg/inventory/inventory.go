@@ -22,6 +22,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -71,6 +72,10 @@ type Inventory struct {
 	mu    sync.Mutex
 	index *index
 	stats Stats
+	// unpublished are the images that the worker has taken to project and has not published since.
+	unpublished sets.Set[string]
+	// progress is closed when a source or an image has moved on; nil while nobody waits for that.
+	progress chan struct{}
 
 	dataVolumes, claims, storageClasses, storageProfiles, cdis, pools *source
 }
@@ -82,6 +87,8 @@ func New(config Config) *Inventory {
 		grace: config.GracePeriod,
 		wake:  make(chan struct{}, 1),
 		index: newIndex(config.GoldensNamespace),
+
+		unpublished: sets.New[string](),
 	}
 	if i.grace == 0 {
 		i.grace = DefaultGracePeriod
@@ -152,7 +159,9 @@ func (i *Inventory) changes(ctx context.Context, now time.Time) (names []string,
 	if !i.complete() {
 		return nil, false, next
 	}
-	return i.index.takeDirty(), true, next
+	names = i.index.takeDirty()
+	i.unpublished.Insert(names...)
+	return names, true, next
 }
 
 // complete is true once an answer from what is known is not a lie. Names come from DataVolumes and

@@ -58,6 +58,8 @@ type source struct {
 	store         cache.ReflectorStore
 
 	synced bool
+	// version is how far the source has come; empty until the first list has arrived.
+	version string
 	// staleSince is when the source failed or began to list again; zero while it is current.
 	staleSince time.Time
 	lastEvent  time.Time

@@ -33,7 +33,10 @@ type store[O metav1.Object, V comparable] struct {
 	slim      func(O) V
 }
 
-var _ cache.TransformingStore = &store[metav1.Object, bool]{}
+var (
+	_ cache.TransformingStore      = &store[metav1.Object, bool]{}
+	_ cache.ResourceVersionUpdater = &store[metav1.Object, bool]{}
+)
 
 // item is an object that was slimmed before it reached the store.
 type item[V comparable] struct {
@@ -72,7 +75,7 @@ func (s *store[O, V]) Delete(object any) error {
 }
 
 // Replace makes a list the whole content.
-func (s *store[O, V]) Replace(list []any, _ string) error {
+func (s *store[O, V]) Replace(list []any, resourceVersion string) error {
 	values := make(map[key]V, len(list))
 	var none V
 	for n, object := range list {
@@ -85,9 +88,19 @@ func (s *store[O, V]) Replace(list []any, _ string) error {
 	s.change(func() {
 		s.table.replace(values)
 		s.source.synced = true
+		s.source.version = resourceVersion
+		s.inventory.progressed()
 		s.source.succeeded(s.inventory.clock.Now())
 	})
 	return nil
+}
+
+// UpdateResourceVersion is told how far the reflector has come.
+func (s *store[O, V]) UpdateResourceVersion(resourceVersion string) {
+	s.inventory.mu.Lock()
+	defer s.inventory.mu.Unlock()
+	s.source.version = resourceVersion
+	s.inventory.progressed()
 }
 
 // Resync has nothing to do.

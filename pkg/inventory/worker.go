@@ -139,6 +139,7 @@ func (w *worker) pass(ctx context.Context) (next time.Time) {
 func (w *worker) update(ctx context.Context, name string) {
 	in, ok := w.inventory.image(name)
 	if !ok {
+		w.inventory.settled(name)
 		return
 	}
 	delete(w.deferred, name)
@@ -149,6 +150,7 @@ func (w *worker) update(ctx context.Context, name string) {
 	switch {
 	case equality.Semantic.DeepEqual(image, last.image):
 		w.inventory.count(func(s *Stats) { s.Unchanged++ })
+		w.inventory.settled(name)
 	case now.Before(dueAt) && !urgent(last.image, image):
 		w.deferred[name] = dueAt
 		w.inventory.count(func(s *Stats) { s.Deferred++ })
@@ -165,6 +167,7 @@ func (w *worker) publish(ctx context.Context, name string, image *images.WorkerI
 		return
 	}
 	w.inventory.count(func(s *Stats) { s.Published++ })
+	w.inventory.settled(name)
 	if image == nil {
 		delete(w.published, name)
 		return
