@@ -33,7 +33,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -78,6 +78,7 @@ func median(times []time.Duration) time.Duration {
 // diskCluster is an Inventory that knows a number of disks, driven without its goroutines.
 type diskCluster struct {
 	ctx         context.Context //nolint:containedctx // one for all events
+	clock       *clocktesting.FakeClock
 	inventory   *Inventory
 	disks       int
 	next        int
@@ -86,13 +87,14 @@ type diskCluster struct {
 
 func newDiskCluster(b *testing.B, disks int) *diskCluster {
 	b.Helper()
-	i := New(Config{GoldensNamespace: goldens, Platform: platform, Publisher: discard{}, Clock: clock.RealClock{}})
+	now := clocktesting.NewFakeClock(start)
+	i := New(Config{GoldensNamespace: goldens, Platform: platform, Publisher: discard{}, Clock: now})
 	for _, s := range i.sources {
 		if err := s.store.Replace(nil, ""); err != nil {
 			b.Fatal(err)
 		}
 	}
-	c := &diskCluster{ctx: quiet(b), inventory: i, disks: disks}
+	c := &diskCluster{ctx: quiet(b), clock: now, inventory: i, disks: disks}
 	must(b, i.dataVolumes.store.Add(goldenObject(goldA)))
 	for n := range poolsOfAnImage {
 		must(b, i.pools.store.Add(poolObject("tenant-a", fmt.Sprintf("k1-md%d", n), imageID(goldA))))
@@ -120,7 +122,7 @@ func (c *diskCluster) disk(n int, at string) *unstructured.Unstructured {
 		fmt.Sprintf("kubernetes-k1-md%d", n%poolsOfAnImage), phase(at), set(int64(0), "status", "restartCount"))
 }
 
-// event moves some disk out of Succeeded or back, and is how long that took.
+// event moves some disk out of Succeeded or back, and is how long that took until it was published.
 func (c *diskCluster) event(b *testing.B) time.Duration {
 	b.Helper()
 	const stride = 7919 // a prime, so that neighbours in time are none in memory
@@ -130,6 +132,7 @@ func (c *diskCluster) event(b *testing.B) time.Duration {
 	}
 	c.next++
 	object := c.disk(n, at)
+	c.clock.Step(publishInterval)
 	start := time.Now()
 	must(b, c.inventory.dataVolumes.store.Update(object))
 	c.inventory.worker.pass(c.ctx)
