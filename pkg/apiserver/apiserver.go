@@ -26,6 +26,7 @@ import (
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/utils/clock"
@@ -52,6 +53,9 @@ type ExtraConfig struct {
 	GoldensNamespace string
 	// Platform is the image that a pool consumes which pins none.
 	Platform golden.ID
+	// Catalog is the ConfigMap that holds the catalog, and CatalogKey its key.
+	Catalog    types.NamespacedName
+	CatalogKey string
 	// Background runs beside the server, each until its context is done.
 	Background []func(context.Context)
 }
@@ -89,6 +93,8 @@ func (c CompletedConfig) New() (*Server, error) {
 		Sources:          c.extra.Sources,
 		GoldensNamespace: c.extra.GoldensNamespace,
 		Platform:         c.extra.Platform,
+		Catalog:          c.extra.Catalog,
+		CatalogKey:       c.extra.CatalogKey,
 		Publisher:        publisher{log: log},
 		Clock:            clock.RealClock{},
 	})

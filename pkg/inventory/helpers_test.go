@@ -56,6 +56,8 @@ const (
 )
 
 var (
+	catalogName = types.NamespacedName{Namespace: goldens, Name: "worker-image-catalog"}
+
 	platform = golden.ID{SchematicID: "aaa", Version: "v1.13.6"}
 	start    = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 )
@@ -172,6 +174,14 @@ func profileObject(class, strategy string) *unstructured.Unstructured {
 
 func cdiObject(name, override string) *unstructured.Unstructured {
 	return manifest("cdi.kubevirt.io/v1beta1", "CDI", "", name, set(override, "spec", "cloneStrategyOverride"))
+}
+
+// catalogObject is the ConfigMap of the catalog.
+func catalogObject(document string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: catalogName.Namespace, Name: catalogName.Name},
+		Data:       map[string]string{"catalog.yaml": document},
+	}
 }
 
 // fakeSource is the API of one kind.
@@ -411,7 +421,7 @@ type fixture struct {
 	clock *clocktesting.FakeClock
 	out   *publications
 
-	dataVolumes, claims, classes, profiles, cdis, pools *fakeSource
+	dataVolumes, claims, classes, profiles, cdis, pools, configMaps *fakeSource
 }
 
 // run runs a test against an Inventory that has not started yet.
@@ -432,7 +442,7 @@ func newFixture(t *testing.T, streams bool) *fixture {
 		t:           t,
 		clock:       clocktesting.NewFakeClock(start),
 		out:         &publications{images: map[string]*images.WorkerImage{}},
-		dataVolumes: source(), claims: source(), classes: source(), profiles: source(), cdis: source(), pools: source(),
+		dataVolumes: source(), claims: source(), classes: source(), profiles: source(), cdis: source(), pools: source(), configMaps: source(),
 	}
 	f.Inventory = New(Config{
 		Sources: Sources{
@@ -442,9 +452,12 @@ func newFixture(t *testing.T, streams bool) *fixture {
 			StorageProfiles: f.profiles,
 			CDIs:            f.cdis,
 			Pools:           f.pools,
+			Catalog:         f.configMaps,
 		},
 		GoldensNamespace: goldens,
 		Platform:         platform,
+		Catalog:          catalogName,
+		CatalogKey:       "catalog.yaml",
 		Publisher:        f.out,
 		Clock:            f.clock,
 	})

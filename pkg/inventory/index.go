@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/pool"
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
@@ -43,6 +44,7 @@ type index struct {
 	classes     table[storageclass.Class]
 	profiles    table[profile]
 	cdis        table[cdi]
+	documents   table[*document]
 
 	// images are the names that a golden or a claim in the goldens' namespace has.
 	images sets.Set[string]
@@ -54,6 +56,9 @@ type index struct {
 	diskOf multimap[key, key]
 	// poolsOf lists the pools that ask for an image, by its name.
 	poolsOf map[string]*consumers
+
+	// catalog is the last one that could be read.
+	catalog *catalog.Catalog
 
 	// classList and strategies are what the tables say, nil until they are asked for.
 	classList  storageclass.Classes
@@ -70,6 +75,7 @@ func newIndex(goldensNamespace string) *index {
 		clonesOf:         map[text]*clones{},
 		diskOf:           multimap[key, key]{},
 		poolsOf:          map[string]*consumers{},
+		catalog:          catalog.Empty(),
 		dirty:            sets.New[string](),
 	}
 	x.dataVolumes = newTable(sameDataVolume, x.dataVolumeMoved)
@@ -78,6 +84,7 @@ func newIndex(goldensNamespace string) *index {
 	x.classes = newTable(sameClass, x.classMoved)
 	x.profiles = newTable(same[profile], x.profileMoved)
 	x.cdis = newTable(same[cdi], x.cdiMoved)
+	x.documents = newTable(sameDocument, x.documentMoved)
 	return x
 }
 
@@ -300,6 +307,8 @@ func sameClaim(a, b claim) bool {
 }
 
 func samePool(a, b *pool.Pool) bool { return equality.Semantic.DeepEqual(a, b) }
+
+func sameDocument(a, b *document) bool { return equality.Semantic.DeepEqual(a, b) }
 
 func sameClass(a, b storageclass.Class) bool {
 	created := a.Created

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -42,6 +43,9 @@ type Config struct {
 	GoldensNamespace string
 	// Platform is the image of a pool that pins none.
 	Platform golden.ID
+	// Catalog is the ConfigMap that holds the catalog, and CatalogKey its key.
+	Catalog    types.NamespacedName
+	CatalogKey string
 	// Publisher receives the images.
 	Publisher Publisher
 	Clock     clock.WithTicker
@@ -77,7 +81,7 @@ type Inventory struct {
 	// progress is closed when a source or an image has moved on; nil while nobody waits for that.
 	progress chan struct{}
 
-	dataVolumes, claims, storageClasses, storageProfiles, cdis, pools *source
+	dataVolumes, claims, storageClasses, storageProfiles, cdis, pools, catalog *source
 }
 
 // New returns an Inventory that has not read anything yet.
@@ -95,13 +99,19 @@ func New(config Config) *Inventory {
 	}
 	i.worker = newWorker(i, config.Publisher)
 
-	slim, from := slimmer{goldensNamespace: config.GoldensNamespace, platform: config.Platform}, config.Sources
+	slim, from := slimmer{
+		goldensNamespace: config.GoldensNamespace,
+		platform:         config.Platform,
+		catalog:          config.Catalog,
+		catalogKey:       config.CatalogKey,
+	}, config.Sources
 	i.dataVolumes = newSource(i, "datavolumes", from.DataVolumes, &i.index.dataVolumes, slim.dataVolume)
 	i.claims = newSource(i, "persistentvolumeclaims", from.Claims, &i.index.claims, slim.claim)
 	i.storageClasses = newSource(i, "storageclasses", from.StorageClasses, &i.index.classes, storageclass.FromStorageClass)
 	i.storageProfiles = newSource(i, "storageprofiles", from.StorageProfiles, &i.index.profiles, slim.storageProfile)
 	i.cdis = newSource(i, "cdis", from.CDIs, &i.index.cdis, slim.cdi)
 	i.pools = newSource(i, "kubernetesnodes", from.Pools, &i.index.pools, slim.pool)
+	i.catalog = newSource(i, "catalog", from.Catalog, &i.index.documents, slim.document)
 	return i
 }
 

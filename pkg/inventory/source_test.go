@@ -279,7 +279,7 @@ func TestHealthListsTheSourcesInOneOrder(t *testing.T) {
 		for _, h := range newFixture(t, true).Health() {
 			names = append(names, h.Name)
 		}
-		want := []string{"datavolumes", "persistentvolumeclaims", "storageclasses", "storageprofiles", "cdis", "kubernetesnodes"}
+		want := []string{"datavolumes", "persistentvolumeclaims", "storageclasses", "storageprofiles", "cdis", "kubernetesnodes", "catalog"}
 		if diff := cmp.Diff(want, names); diff != "" {
 			t.Error(diff)
 		}

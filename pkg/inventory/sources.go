@@ -22,15 +22,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Sources are the list-watches that an Inventory reads, one for each kind. PersistentVolumeClaims and
-// StorageClasses arrive typed, everything else unstructured: a malformed object must not break a list.
+// Sources are the list-watches that an Inventory reads, one for each kind. PersistentVolumeClaims,
+// StorageClasses and ConfigMaps arrive typed, everything else unstructured: a malformed object must not break
+// a list.
 type Sources struct {
 	DataVolumes     cache.ListerWatcherWithContext
 	Claims          cache.ListerWatcherWithContext
@@ -38,6 +42,8 @@ type Sources struct {
 	StorageProfiles cache.ListerWatcherWithContext
 	CDIs            cache.ListerWatcherWithContext
 	Pools           cache.ListerWatcherWithContext
+	// Catalog has the ConfigMap of the catalog, and may have others.
+	Catalog cache.ListerWatcherWithContext
 }
 
 var cdiVersion = schema.GroupVersion{Group: "cdi.kubevirt.io", Version: "v1beta1"}
@@ -46,8 +52,8 @@ var cdiVersion = schema.GroupVersion{Group: "cdi.kubevirt.io", Version: "v1beta1
 // aggregated API server that watches yet another API.
 const poolRelistPeriod = 10 * time.Minute
 
-// NewClusterSources reads from a cluster.
-func NewClusterSources(client kubernetes.Interface, dynamicClient dynamic.Interface) Sources {
+// NewClusterSources reads from a cluster whose catalog is in the ConfigMap of that name.
+func NewClusterSources(client kubernetes.Interface, dynamicClient dynamic.Interface, catalog types.NamespacedName) Sources {
 	return Sources{
 		DataVolumes:     dynamicSource(dynamicClient, cdiVersion.WithResource("datavolumes")),
 		Claims:          claimSource(client),
@@ -55,6 +61,7 @@ func NewClusterSources(client kubernetes.Interface, dynamicClient dynamic.Interf
 		StorageProfiles: dynamicSource(dynamicClient, cdiVersion.WithResource("storageprofiles")),
 		CDIs:            dynamicSource(dynamicClient, cdiVersion.WithResource("cdis")),
 		Pools:           newPoolSource(client.Discovery(), dynamicClient, poolRelistPeriod),
+		Catalog:         configMapSource(client, catalog),
 	}
 }
 
@@ -80,6 +87,21 @@ func storageClassSource(client kubernetes.Interface) cache.ListerWatcherWithCont
 		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return classes.List(ctx, options)
 		}, classes.Watch)
+}
+
+// configMapSource reads one ConfigMap, so that no right to read any other is needed.
+func configMapSource(client kubernetes.Interface, name types.NamespacedName) cache.ListerWatcherWithContext {
+	configMaps := client.CoreV1().ConfigMaps(name.Namespace)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
+	return withSemantics(client,
+		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return configMaps.List(ctx, options)
+		},
+		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return configMaps.Watch(ctx, options)
+		})
 }
 
 // withSemantics makes a list-watch that supports streaming lists where client does.

@@ -24,8 +24,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/pool"
 	"github.com/cozystack/workerimage-apiserver/pkg/storageclass"
@@ -95,10 +97,20 @@ type cdi struct {
 	override string
 }
 
+// document is the catalog's ConfigMap.
+type document struct {
+	// catalog is nil where the text is none.
+	catalog *catalog.Catalog
+	// err says why.
+	err string
+}
+
 // slimmer makes the values out of the objects.
 type slimmer struct {
 	goldensNamespace string
 	platform         golden.ID
+	catalog          types.NamespacedName
+	catalogKey       string
 }
 
 func (s slimmer) dataVolume(u *unstructured.Unstructured) dataVolume {
@@ -151,6 +163,22 @@ func (s slimmer) pool(u *unstructured.Unstructured) *pool.Pool {
 		return nil
 	}
 	return &p
+}
+
+// document reads the one ConfigMap that is the catalog. Without the key it is an empty one.
+func (s slimmer) document(cm *corev1.ConfigMap) *document {
+	if cm.Namespace != s.catalog.Namespace || cm.Name != s.catalog.Name {
+		return nil
+	}
+	content := cm.BinaryData[s.catalogKey]
+	if text, ok := cm.Data[s.catalogKey]; ok {
+		content = []byte(text)
+	}
+	parsed, err := catalog.Parse(content)
+	if err != nil {
+		return &document{err: err.Error()}
+	}
+	return &document{catalog: parsed}
 }
 
 func (slimmer) storageProfile(u *unstructured.Unstructured) profile {

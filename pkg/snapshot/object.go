@@ -43,6 +43,7 @@ var (
 	cdiKind            = schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "CDI"}
 	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	storageClassKind   = storagev1.SchemeGroupVersion.WithKind("StorageClass")
+	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	poolKind           = schema.GroupVersionKind{Group: "apps.cozystack.io", Version: "v1alpha1", Kind: "KubernetesNodes"}
 )
 
@@ -62,14 +63,14 @@ func (i id) String() string {
 // known is false for a kind that a snapshot does not hold.
 func known(kind schema.GroupVersionKind) bool {
 	switch kind {
-	case dataVolumeKind, storageProfileKind, cdiKind, claimKind, storageClassKind, poolKind:
+	case dataVolumeKind, storageProfileKind, cdiKind, claimKind, storageClassKind, configMapKind, poolKind:
 		return true
 	}
 	return false
 }
 
 func isNamespaced(kind schema.GroupVersionKind) bool {
-	return kind == dataVolumeKind || kind == claimKind || kind == poolKind
+	return kind == dataVolumeKind || kind == claimKind || kind == configMapKind || kind == poolKind
 }
 
 // objectFrom returns the object of a known kind that u is, with what an API server would have filled in.
@@ -109,6 +110,8 @@ func typed(u *unstructured.Unstructured) (object, error) {
 	switch u.GroupVersionKind() {
 	case claimKind:
 		o = &corev1.PersistentVolumeClaim{}
+	case configMapKind:
+		o = &corev1.ConfigMap{}
 	case storageClassKind:
 		o = &storagev1.StorageClass{}
 	default:

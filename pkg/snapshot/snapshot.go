@@ -34,7 +34,7 @@ type Snapshot struct {
 	paths []string
 	stdin []byte
 
-	dataVolumes, claims, storageClasses, storageProfiles, cdis, pools *source
+	dataVolumes, claims, storageClasses, storageProfiles, cdis, pools, configMaps *source
 }
 
 // Open reads manifests: files, folders with everything below them, and "-" for stdin.
@@ -47,6 +47,7 @@ func Open(ctx context.Context, paths []string, stdin io.Reader) (*Snapshot, erro
 		storageProfiles: newSource(),
 		cdis:            newSource(),
 		pools:           newSource(),
+		configMaps:      newSource(),
 	}
 	if slices.Contains(paths, standardInput) {
 		var err error
@@ -98,6 +99,7 @@ func (s *Snapshot) byKind() map[schema.GroupVersionKind]*source {
 		storageProfileKind: s.storageProfiles,
 		cdiKind:            s.cdis,
 		poolKind:           s.pools,
+		configMapKind:      s.configMaps,
 	}
 }
 
@@ -111,5 +113,6 @@ func (s *Snapshot) Sources() inventory.Sources {
 		StorageProfiles: s.storageProfiles,
 		CDIs:            s.cdis,
 		Pools:           s.pools,
+		Catalog:         s.configMaps,
 	}
 }

@@ -21,7 +21,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -44,6 +46,8 @@ import (
 
 const (
 	defaultGoldensNamespace = "cozy-public"
+	defaultCatalog          = "cozy-public/worker-image-catalog"
+	defaultCatalogKey       = "catalog.yaml"
 	// defaultSchematicID and defaultVersion are what the pool chart falls back to for a pool that pins no
 	// image.
 	defaultSchematicID = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
@@ -58,10 +62,13 @@ type Options struct {
 	Snapshot    *SnapshotOptions
 }
 
-// ImagesOptions say where goldens are and what pools fall back to.
+// ImagesOptions say where goldens and their catalog are and what pools fall back to.
 type ImagesOptions struct {
 	GoldensNamespace string
-	Platform         golden.ID
+	// Catalog is the namespace and the name of a ConfigMap.
+	Catalog    string
+	CatalogKey string
+	Platform   golden.ID
 }
 
 // NewOptions returns the default options.
@@ -75,6 +82,8 @@ func NewOptions() *Options {
 		Logs:        logs.NewOptions(),
 		Images: &ImagesOptions{
 			GoldensNamespace: defaultGoldensNamespace,
+			Catalog:          defaultCatalog,
+			CatalogKey:       defaultCatalogKey,
 			Platform:         golden.ID{SchematicID: defaultSchematicID, Version: defaultVersion},
 		},
 		Snapshot: &SnapshotOptions{},
@@ -87,6 +96,10 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs := sets.FlagSet("images")
 	fs.StringVar(&o.Images.GoldensNamespace, "goldens-namespace", o.Images.GoldensNamespace,
 		"Namespace of the DataVolumes that are goldens.")
+	fs.StringVar(&o.Images.Catalog, "catalog", o.Images.Catalog,
+		"ConfigMap that declares which images may exist, as NAMESPACE/NAME. It need not be there.")
+	fs.StringVar(&o.Images.CatalogKey, "catalog-key", o.Images.CatalogKey,
+		"Key of the ConfigMap that holds the catalog.")
 	fs.StringVar(&o.Images.Platform.SchematicID, "default-schematic-id", o.Images.Platform.SchematicID,
 		"Schematic id that a pool consumes which pins none.")
 	fs.StringVar(&o.Images.Platform.Version, "default-talos-version", o.Images.Platform.Version,
@@ -128,6 +141,12 @@ func (o *ImagesOptions) validate() field.ErrorList {
 	for _, message := range validation.IsDNS1123Label(o.GoldensNamespace) {
 		errs = append(errs, field.Invalid(field.NewPath("--goldens-namespace"), o.GoldensNamespace, message))
 	}
+	for _, message := range validateObjectName(o.Catalog) {
+		errs = append(errs, field.Invalid(field.NewPath("--catalog"), o.Catalog, message))
+	}
+	for _, message := range validation.IsConfigMapKey(o.CatalogKey) {
+		errs = append(errs, field.Invalid(field.NewPath("--catalog-key"), o.CatalogKey, message))
+	}
 	for _, message := range golden.ValidateSchematicID(o.Platform.SchematicID) {
 		errs = append(errs, field.Invalid(field.NewPath("--default-schematic-id"), o.Platform.SchematicID, message))
 	}
@@ -135,6 +154,21 @@ func (o *ImagesOptions) validate() field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("--default-talos-version"), o.Platform.Version, message))
 	}
 	return errs
+}
+
+// validateObjectName returns what is wrong with a NAMESPACE/NAME.
+func validateObjectName(text string) []string {
+	name := objectName(text)
+	if name.Namespace == "" {
+		return []string{"must be NAMESPACE/NAME"}
+	}
+	return append(validation.IsDNS1123Label(name.Namespace), validation.IsDNS1123Subdomain(name.Name)...)
+}
+
+// objectName splits a NAMESPACE/NAME.
+func objectName(text string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(text, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 // Config returns the configuration of the server. What it starts ends with ctx.
@@ -159,6 +193,8 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 		Extra: apiserver.ExtraConfig{
 			GoldensNamespace: o.Images.GoldensNamespace,
 			Platform:         o.Images.Platform,
+			Catalog:          objectName(o.Images.Catalog),
+			CatalogKey:       o.Images.CatalogKey,
 		},
 	}
 	if o.Snapshot.Enabled() {
@@ -180,6 +216,6 @@ func clusterSources(config *apiserver.Config) error {
 	if err != nil {
 		return err
 	}
-	config.Extra.Sources = inventory.NewClusterSources(kube, dyn)
+	config.Extra.Sources = inventory.NewClusterSources(kube, dyn, config.Extra.Catalog)
 	return nil
 }

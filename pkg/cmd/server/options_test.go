@@ -29,6 +29,11 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		want   string
 	}{
 		{"a goldens' namespace that is none", func(o *Options) { o.Images.GoldensNamespace = "Cozy Public" }, "--goldens-namespace"},
+		{"a catalog that is in no namespace", func(o *Options) { o.Images.Catalog = "worker-image-catalog" }, "--catalog: Invalid"},
+		{"a catalog without a name", func(o *Options) { o.Images.Catalog = "cozy-public/" }, "--catalog: Invalid"},
+		{"a catalog whose name has too many parts", func(o *Options) { o.Images.Catalog = "a/b/c" }, "--catalog: Invalid"},
+		{"a catalog in a namespace that is none", func(o *Options) { o.Images.Catalog = "Cozy/catalog" }, "--catalog: Invalid"},
+		{"a key that a ConfigMap cannot have", func(o *Options) { o.Images.CatalogKey = "a/b" }, "--catalog-key"},
 		{"a default schematic that is none", func(o *Options) { o.Images.Platform.SchematicID = "A" }, "--default-schematic-id"},
 		{"a default version that is none", func(o *Options) { o.Images.Platform.Version = "1.13" }, "--default-talos-version"},
 		{"a snapshot without a kubeconfig", func(o *Options) { o.Snapshot.Paths = []string{"x"} }, "--snapshot-kubeconfig: must be given"},
