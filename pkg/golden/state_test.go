@@ -247,6 +247,12 @@ func TestWhyAnImportIsNotReady(t *testing.T) {
 			wantPhase: images.WorkerImagePending, wantReason: ReasonPending, wantMessage: "CDI: no space left",
 		},
 		{
+			name:      "what only looks like the name of such a claim is kept",
+			dv:        atPhase(cdiv1.Pending, bound("Pending", "target PVC talos-worker-aaa-v1.13.6 Pending and pool [nvme] : no space left")),
+			claim:     boundClaim(pendingClaim),
+			wantPhase: images.WorkerImagePending, wantReason: ReasonPending, wantMessage: "CDI: pool [nvme] : no space left",
+		},
+		{
 			name:      "the data is on its way",
 			dv:        atPhase(cdiv1.ImportInProgress, running("True", "Pod is running", "")),
 			claim:     boundClaim(pendingClaim),

@@ -163,6 +163,12 @@ func TestDiskFrom(t *testing.T) {
 			want:   plain(func(disk *Disk) { disk.Pool = strings.Repeat("x", 253) }),
 		},
 		{
+			name: "so does the name of a golden",
+			object: disk(set(strings.Repeat("x", 253), "spec", "source", "pvc", "name"),
+				set(strings.Repeat("x", 253), "metadata", "annotations", goldenAnnotation)),
+			want: plain(from(strings.Repeat("x", 253))),
+		},
+		{
 			name:   "the class may be in spec.pvc",
 			object: disk(set(nil, "spec", "storage"), set(map[string]any{"storageClassName": "local"}, "spec", "pvc")),
 			want:   plain(func(disk *Disk) { disk.StorageClass = "local" }),

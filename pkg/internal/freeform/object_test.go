@@ -149,6 +149,7 @@ func TestClipCutsBetweenCharacters(t *testing.T) {
 		{name: "text that fits is kept", text: "grün", limit: 5, want: "grün"},
 		{name: "a character that does not fit is left out", text: "grün", limit: 3, want: "gr"},
 		{name: "nothing fits into nothing", text: "ü", limit: 0, want: ""},
+		{name: "a cut through bytes that are no character leaves nothing", text: "\x80\x80\x80", limit: 2, want: ""},
 		{name: "bytes that are no character are dropped", text: "a\xff\xfeb", limit: 10, want: "ab"},
 		{name: "a long run of bytes that are no character is cut", text: strings.Repeat("\x80", 50), limit: 20, want: ""},
 	} {
