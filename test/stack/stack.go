@@ -40,6 +40,9 @@ type Rule = nodesim.Rule
 
 // Options say what a stack runs besides Kubernetes and CDI.
 type Options struct {
+	// KindsOnly leaves out everything that acts on objects, and the objects that it would act on: only the API
+	// server runs, and serves the kinds.
+	KindsOnly bool
 	// Server is the program of the server under test; empty means none.
 	Server string
 	// ServerArgs are given to it besides those that connect it to the stack.
@@ -73,11 +76,12 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	running, err := cluster.Start(ctx, cluster.Options{
-		Dir:      dir,
-		Binaries: set,
-		Load:     o.Load,
-		Server:   cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC},
-		Progress: report,
+		Dir:       dir,
+		Binaries:  set,
+		KindsOnly: o.KindsOnly,
+		Load:      o.Load,
+		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC},
+		Progress:  report,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the stack in %s: %w", dir, err)

@@ -43,6 +43,9 @@ type Options struct {
 	Binaries *binaries.Set
 	// Kubeconfig is where a copy of the administrator's kubeconfig is written, if anywhere.
 	Kubeconfig string
+	// KindsOnly leaves out everything that acts on objects, and the objects that it would act on: there are
+	// no controllers, no CDI, no node and no classes. CDI's kinds and the pool kind are served.
+	KindsOnly bool
 	// SimRules is a file with the rules the simulated node begins with; empty means nodesim.DefaultRules.
 	SimRules string
 	// Load lists files and directories of manifests that are applied once the stack is ready for them.
@@ -122,8 +125,11 @@ func (c *Cluster) steps() []step {
 	steps := []step{
 		{"etcd and kube-apiserver are up", c.startAPIServer},
 		{"CRDs, classes, namespaces and roles are in place", c.install},
-		{"kube-controller-manager and CDI are at work", c.startControllers},
-		{"the node is there", c.startNode},
+	}
+	if !c.options.KindsOnly {
+		steps = append(steps,
+			step{"kube-controller-manager and CDI are at work", c.startControllers},
+			step{"the node is there", c.startNode})
 	}
 	if c.options.Server.Path != "" {
 		steps = append(steps, step{"the server answers through its APIService", c.startServer})

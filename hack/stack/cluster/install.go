@@ -49,7 +49,7 @@ func (c *Cluster) install(ctx context.Context) error {
 	}
 	var kinds []*unstructured.Unstructured
 	for _, object := range append(objects, platform...) {
-		if isWebhookConfiguration(object) {
+		if isWebhookConfiguration(object) || c.options.KindsOnly && isActedOn(object) {
 			continue
 		}
 		if err := c.applier.apply(ctx, object); err != nil {
@@ -65,6 +65,15 @@ func (c *Cluster) install(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isActedOn is true for objects that only controllers, CDI and the node look at.
+func isActedOn(object *unstructured.Unstructured) bool {
+	switch object.GetKind() {
+	case "CDI", "CSIDriver", "StorageClass":
+		return true
+	}
+	return false
 }
 
 // awaitCondition waits until a condition of a cluster-scoped object is True.
