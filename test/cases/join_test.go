@@ -39,7 +39,7 @@ import (
 )
 
 // shuffles is in how many other orders each case is replayed.
-const shuffles = 20
+const shuffles = 8
 
 func TestEveryCaseIsAnsweredAtItsCheckpoints(t *testing.T) {
 	forEachCase(t, func(t *testing.T, c *Case) {
