@@ -96,7 +96,7 @@ func (o *upOptions) run(ctx context.Context) error {
 
 // runDetached leaves the work to a process of its own session and shows what that says until the stack is ready.
 func (o *upOptions) runDetached(ctx context.Context) error {
-	if err := os.MkdirAll(o.cluster.Dir, 0o700); err != nil {
+	if err := cluster.CheckFree(o.cluster.Dir); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(o.cluster.Dir, cluster.LogFile))

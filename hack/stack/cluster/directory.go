@@ -63,6 +63,15 @@ func StopRunning(ctx context.Context, dir string) error {
 	return lock.Close()
 }
 
+// CheckFree fails if a stack runs in dir.
+func CheckFree(dir string) error {
+	lock, err := lockDirectory(dir)
+	if err != nil {
+		return err
+	}
+	return lock.Close()
+}
+
 // directory is where a stack keeps its files. It belongs to one process at a time.
 type directory struct {
 	path string
@@ -75,13 +84,7 @@ func claimDirectory(path string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := filelock.Try(filepath.Join(path, lockFile))
-	if errors.Is(err, filelock.ErrHeld) {
-		return nil, fmt.Errorf("a stack runs in %s already", path)
-	}
+	lock, err := lockDirectory(path)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +96,17 @@ func claimDirectory(path string) (*directory, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return d, nil
+}
+
+func lockDirectory(path string) (*filelock.Lock, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Try(filepath.Join(path, lockFile))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, fmt.Errorf("a stack runs in %s already: end it first", path)
+	}
+	return lock, err
 }
 
 // clear removes all files but those of the process that is starting. A directory that is not a stack's is left alone.
