@@ -224,7 +224,7 @@ func (c *Cluster) watchProcesses() {
 
 // startNode runs the simulated node in this process until the stack ends.
 func (c *Cluster) startNode(ctx context.Context) error {
-	rules := nodesim.DefaultRules
+	rules := []byte(nodesim.DefaultRules)
 	if c.options.SimRules != "" {
 		var err error
 		if rules, err = os.ReadFile(c.options.SimRules); err != nil {

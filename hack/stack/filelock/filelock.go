@@ -43,11 +43,10 @@ func Try(path string) (*Lock, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", path, ErrHeld)
+			err = ErrHeld
 		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 	}
 	return &Lock{file: file}, nil
 }

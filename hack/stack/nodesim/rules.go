@@ -18,6 +18,7 @@ package nodesim
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ import (
 // DefaultRules is the rules file of a stack that was given none.
 //
 //go:embed rules.yaml
-var DefaultRules []byte
+var DefaultRules string
 
 // Outcome is what becomes of a pod.
 type Outcome string
@@ -123,8 +124,7 @@ func WriteRules(path string, rules Rules) error {
 	}
 	defer os.Remove(scratch.Name())
 	if _, err := scratch.Write(content); err != nil {
-		scratch.Close()
-		return err
+		return errors.Join(err, scratch.Close())
 	}
 	if err := scratch.Close(); err != nil {
 		return err

@@ -111,7 +111,7 @@ func TestReadRulesRefusesWhatItCannotFollow(t *testing.T) {
 
 func TestDefaultRulesOrderWhatTheirWordsSay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, DefaultRules, 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(DefaultRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	rules, err := ReadRules(path)
