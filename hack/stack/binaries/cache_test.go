@@ -51,14 +51,27 @@ func TestCacheKeyDependsOnEveryPartAndTheirOrder(t *testing.T) {
 }
 
 func TestAnArtifactIsMadeOnceHoweverManyAsk(t *testing.T) {
-	var made atomic.Int32
+	const askers = 8
+	var made, waiting atomic.Int32
+	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
 	a := artifact{name: "tool", version: "v1", key: "k", make: func(_ context.Context, target string, _ io.Writer) error {
-		made.Add(1)
+		if made.Add(1) > 1 {
+			free()
+		}
+		<-release
 		return os.WriteFile(target, []byte("program"), 0o600)
 	}}
 	o := options(t)
+	// The build goes on until all others are known to wait for it.
+	o.Progress = progress.NewReporter(writerFunc(func(line []byte) (int, error) {
+		if strings.Contains(string(line), "waiting for the build") && waiting.Add(1) == askers-1 {
+			free()
+		}
+		return len(line), nil
+	}))
 	var asking sync.WaitGroup
-	for range 8 {
+	for range askers {
 		asking.Go(func() {
 			path, err := ensure(t.Context(), o, a)
 			if err != nil {
@@ -120,6 +133,11 @@ func TestBuildLogCountsPackagesAndNotDownloads(t *testing.T) {
 		t.Errorf("got %d packages, want 2", n)
 	}
 }
+
+// writerFunc is a writer that is a function.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func options(t *testing.T) Options {
 	t.Helper()
