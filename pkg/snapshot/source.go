@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -43,6 +44,8 @@ type source struct {
 	version  uint64
 	objects  map[types.NamespacedName]object
 	watchers map[*watcher]struct{}
+	// written are the names that a client has written to. What files say of them does not count any more.
+	written sets.Set[types.NamespacedName]
 }
 
 var _ cache.ListerWatcherWithContext = &source{}
@@ -52,6 +55,7 @@ func newSource() *source {
 		version:  1,
 		objects:  map[types.NamespacedName]object{},
 		watchers: map[*watcher]struct{}{},
+		written:  sets.New[types.NamespacedName](),
 	}
 }
 
@@ -60,12 +64,14 @@ func (s *source) replace(objects map[types.NamespacedName]object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, old := range s.objects {
-		if o, ok := objects[name]; !ok || o.GetUID() != old.GetUID() {
+		if o, ok := objects[name]; (!ok || o.GetUID() != old.GetUID()) && !s.written.Has(name) {
 			s.remove(name)
 		}
 	}
 	for name, o := range objects {
-		s.put(name, o)
+		if !s.written.Has(name) {
+			s.put(name, o)
+		}
 	}
 }
 
