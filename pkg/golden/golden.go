@@ -31,17 +31,19 @@ import (
 const uidSpace = "8d0f7a52-5f0e-4b7c-9c40-2f8f1f6e3b1d"
 
 // Exists is true if there is a golden: a DataVolume, or a bare claim of a golden's name that CDI filled and
-// that was bound. A claim that is not complete is not a golden by itself, whether its DataVolume has just
-// gone or has not been seen yet.
+// that was bound, or that a DataVolume had made and that is being deleted after it. Another claim is not a
+// golden by itself, whether its DataVolume has just gone or has not been seen yet.
 func Exists(dv *DataVolume, claim *Claim) bool {
 	if dv != nil {
 		return true
 	}
-	if claim == nil || !claim.Populated || (claim.Phase != corev1.ClaimBound && claim.Phase != corev1.ClaimLost) {
+	if claim == nil {
 		return false
 	}
-	_, ok := ParseName(claim.Name)
-	return ok
+	complete := claim.Populated && (claim.Phase == corev1.ClaimBound || claim.Phase == corev1.ClaimLost)
+	leaving := claim.Deleting && (claim.Owner != "" || claim.CreatedFor != "")
+	_, named := ParseName(claim.Name)
+	return named && (complete || leaving)
 }
 
 // UID derives the uid under which the golden is served. It is the same with the DataVolume and with the

@@ -87,6 +87,8 @@ func named(name string) func(*Claim) {
 	return func(claim *Claim) { claim.Name = name }
 }
 
+func notMadeForAny(claim *Claim) { claim.CreatedFor = "" }
+
 func classed(class *string) func(*Claim) {
 	return func(claim *Claim) { claim.StorageClass = class }
 }
@@ -105,7 +107,8 @@ func TestExists(t *testing.T) {
 		{name: "it is one as well when it has lost its volume", claim: boundClaim(lost), want: true},
 		{name: "a claim that is not populated is none", claim: boundClaim(notPopulated)},
 		{name: "a claim that is not bound yet is none", claim: boundClaim(pendingClaim)},
-		{name: "a claim that an import was making when it was deleted is none", claim: boundClaim(pendingClaim, notPopulated, deleting)},
+		{name: "a claim that an import was making is one until it is gone", claim: boundClaim(pendingClaim, notPopulated, deleting), want: true},
+		{name: "a claim that nobody made a golden of is none, and goes", claim: boundClaim(nobodys, notMadeForAny, pendingClaim, notPopulated, deleting)},
 		{name: "another claim is none", claim: boundClaim(named("vm-default-images-x"))},
 		{name: "a claim that CDI makes on the way is none", claim: boundClaim(named("prime-0195a4e1-5c75-41bc-bce7-42feccbfc095"))},
 		{name: "nothing is none"},

@@ -56,6 +56,18 @@ func (m Metadata) Encode() (string, error) {
 	return string(encoded), nil
 }
 
+// MetadataOf returns what users set on the WorkerImage of a golden. What was set while there was a DataVolume
+// went with it, unless CDI had put it on the claim.
+func MetadataOf(dv *DataVolume, claim *Claim) Metadata {
+	switch {
+	case dv != nil:
+		return dv.Metadata
+	case claim != nil:
+		return claim.Metadata
+	}
+	return Metadata{}
+}
+
 // metadataFrom reads the annotation. A golden whose annotation cannot be read has no metadata.
 func metadataFrom(annotation string) (Metadata, error) {
 	if annotation == "" {

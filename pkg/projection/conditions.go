@@ -105,7 +105,7 @@ func deletable(used metav1.Condition, state golden.State) metav1.Condition {
 	c := metav1.Condition{Type: images.ConditionDeletable, Status: metav1.ConditionFalse}
 	switch {
 	case state.Phase == images.WorkerImageTerminating:
-		c.Reason, c.Message = ReasonTerminating, "The image is being deleted."
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonTerminating, "The image is being deleted already."
 	case state.Reason == ReasonSourceNotReadable:
 		c.Reason, c.Message = ReasonSourceNotReadable, state.Message
 	case used.Status == metav1.ConditionTrue:

@@ -41,10 +41,14 @@ func WorkerImage(in Image, previous *images.WorkerImage, now metav1.Time) *image
 	}
 	dv, claim := in.DataVolume, golden.OwnClaim(in.DataVolume, in.Claim)
 	class := golden.ClassOf(dv, claim, in.Classes)
-	if class.FromDefault && !in.Sources.StorageClasses {
-		class.Effective = ""
+	if !in.Sources.StorageClasses {
+		class.Problem = ""
+		if class.FromDefault {
+			class.Effective = ""
+		}
 	}
 	state := stateOf(in, class)
+	metadata := golden.MetadataOf(dv, claim)
 
 	out := &images.WorkerImage{
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,6 +56,9 @@ func WorkerImage(in Image, previous *images.WorkerImage, now metav1.Time) *image
 			UID:               golden.UID(dv, claim),
 			CreationTimestamp: created(dv, claim),
 			Generation:        generation,
+			Labels:            metadata.Labels,
+			Annotations:       metadata.Annotations,
+			ManagedFields:     metadata.ManagedFields,
 		},
 		Spec: images.WorkerImageSpec{SchematicID: in.ID.SchematicID, Version: in.ID.Version},
 		Status: images.WorkerImageStatus{

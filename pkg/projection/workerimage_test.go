@@ -207,11 +207,11 @@ func TestConditions(t *testing.T) {
 			deletable: answer{no, ReasonSourceNotReadable},
 		},
 		{
-			name:      "a golden that is being deleted is not deleted again",
+			name:      "deleting a golden that is being deleted does no harm",
 			change:    func(in *Image) { in.DataVolume = clone(in.DataVolume); in.DataVolume.Deleting = true },
 			ready:     answer{no, golden.ReasonTerminating},
 			inUse:     answer{no, ReasonNotInUse},
-			deletable: answer{no, ReasonTerminating},
+			deletable: answer{yes, ReasonTerminating},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
