@@ -54,7 +54,7 @@ unit: ## Tests that need no cluster, the storage conformance suite among them.
 .PHONY: e2e
 e2e: ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
-	go test -race -timeout 30m ./test/...
+	go test -race -count=1 -timeout 30m ./test/...
 
 .PHONY: bench
 bench: ## Benchmarks. They report, and judge nothing.

@@ -24,15 +24,19 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/pkg/backend"
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
@@ -53,6 +57,8 @@ type ExtraConfig struct {
 	GoldensNamespace string
 	// Platform is the image that a pool consumes which pins none.
 	Platform golden.ID
+	// DataVolumes and Claims write in the goldens' namespace.
+	DataVolumes, Claims backend.Client
 	// Catalog is the ConfigMap that holds the catalog, and CatalogKey its key.
 	Catalog    types.NamespacedName
 	CatalogKey string
@@ -98,7 +104,14 @@ func (c CompletedConfig) New() (*Server, error) {
 		Publisher:        publisher{log: log},
 		Clock:            clock.RealClock{},
 	})
-	if err := installAPIGroup(generic, log); err != nil {
+	writer := backend.New(backend.Config{
+		DataVolumes: c.extra.DataVolumes,
+		Claims:      c.extra.Claims,
+		Namespace:   c.extra.GoldensNamespace,
+		Plan:        planner(inv),
+		Observer:    inv,
+	})
+	if err := installAPIGroup(generic, log, inv, writer); err != nil {
 		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
 	}
 	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
@@ -107,14 +120,22 @@ func (c CompletedConfig) New() (*Server, error) {
 	return &Server{Generic: generic, background: append(c.extra.Background, inv.Run)}, nil
 }
 
-func installAPIGroup(generic *genericapiserver.GenericAPIServer, log *memory.Log) error {
+func installAPIGroup(generic *genericapiserver.GenericAPIServer, log *memory.Log, inv *inventory.Inventory, writer *backend.Backend) error {
 	storage := memory.New(memory.Options{
 		Log:      log,
+		Backend:  writer,
 		Resource: images.Resource("workerimages"),
 		Prefix:   workerimage.KeyPrefix,
 		NewFunc:  func() runtime.Object { return &images.WorkerImage{} },
 	})
-	workerImages, err := workerimage.NewREST(Scheme, Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), storage)
+	workerImages, err := workerimage.NewREST(workerimage.Config{
+		Scheme:    Scheme,
+		Codec:     Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion),
+		Storage:   storage,
+		Plan:      planner(inv),
+		Plannable: func() error { return plannable(inv) },
+		Rehearser: writer,
+	})
 	if err != nil {
 		return err
 	}
@@ -122,6 +143,26 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, log *memory.Log
 	group.NegotiatedSerializer = negotiatedSerializer{Codecs}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{"workerimages": workerImages}
 	return generic.InstallAPIGroup(&group)
+}
+
+// planner finds the catalog entry of a pair in what the inventory knows at that moment.
+func planner(inv *inventory.Inventory) catalog.Planner {
+	return func(id golden.ID) (catalog.Entry, field.ErrorList) {
+		classes, _ := inv.Classes()
+		return inv.Catalog().Plan(id, classes)
+	}
+}
+
+// plannable returns why nothing can be created now.
+func plannable(inv *inventory.Inventory) error {
+	_, classes := inv.Classes()
+	switch {
+	case !inv.CatalogReadable():
+		return apierrors.NewServiceUnavailable("the catalog cannot be read from the cluster now; try again")
+	case !classes:
+		return apierrors.NewServiceUnavailable("StorageClasses cannot be read from the cluster now; try again")
+	}
+	return nil
 }
 
 // identity tells this process from every other that serves the same API, so that their resourceVersions

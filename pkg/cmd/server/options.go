@@ -23,10 +23,12 @@ import (
 	"net"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -37,6 +39,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	cdiv1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apiserver"
 	generatedopenapi "github.com/cozystack/workerimage-apiserver/pkg/generated/openapi"
@@ -74,9 +77,10 @@ type ImagesOptions struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	recommended := genericoptions.NewRecommendedOptions("", nil)
-	// Nothing is kept in etcd, and nothing is written that admission could look at.
-	recommended.Etcd = nil
-	recommended.Admission = nil
+	recommended.Etcd = nil // nothing is kept
+	recommended.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {
+		return nil, disableUnservedPlugins(recommended.Admission, config)
+	}
 	return &Options{
 		Recommended: recommended,
 		Logs:        logs.NewOptions(),
@@ -110,6 +114,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Recommended.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.Recommended.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Recommended.Audit.AddFlags(sets.FlagSet("auditing"))
+	o.Recommended.Admission.AddFlags(sets.FlagSet("admission"))
 	o.Recommended.Features.AddFlags(sets.FlagSet("features"))
 	o.Recommended.EgressSelector.AddFlags(sets.FlagSet("egress selector"))
 	o.Recommended.Traces.AddFlags(sets.FlagSet("traces"))
@@ -217,5 +222,8 @@ func clusterSources(config *apiserver.Config) error {
 		return err
 	}
 	config.Extra.Sources = inventory.NewClusterSources(kube, dyn, config.Extra.Catalog)
+	namespace := config.Extra.GoldensNamespace
+	config.Extra.DataVolumes = dyn.Resource(cdiv1.SchemeGroupVersion.WithResource("datavolumes")).Namespace(namespace)
+	config.Extra.Claims = dyn.Resource(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")).Namespace(namespace)
 	return nil
 }

@@ -183,7 +183,7 @@ func TestDiscoveryAdvertisesWhatIsServed(t *testing.T) {
 	}
 	want := []metav1.APIResource{{
 		Name: "workerimages", SingularName: "workerimage", Kind: "WorkerImage", ShortNames: []string{"wi"}, Categories: []string{"cozystack"},
-		Verbs: metav1.Verbs{"get", "list", "watch"},
+		Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 	}}
 	for i := range list.APIResources {
 		list.APIResources[i].StorageVersionHash = ""

@@ -81,6 +81,7 @@ func (o *SnapshotOptions) complete(recommended *genericoptions.RecommendedOption
 	recommended.CoreAPI = nil
 	recommended.Authentication = nil
 	recommended.Authorization = nil
+	recommended.Admission = nil
 	recommended.Features.EnablePriorityAndFairness = false
 
 	serving := recommended.SecureServing
@@ -109,6 +110,8 @@ func (o *SnapshotOptions) applyTo(ctx context.Context, config *apiserver.Config)
 		return err
 	}
 	config.Extra.Sources = snap.Sources()
+	config.Extra.DataVolumes = snap.DataVolumes(config.Extra.GoldensNamespace)
+	config.Extra.Claims = snap.Claims(config.Extra.GoldensNamespace)
 	config.Extra.Background = append(config.Extra.Background, snap.Run)
 
 	token := rand.Text()

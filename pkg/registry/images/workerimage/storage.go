@@ -30,46 +30,71 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 )
 
 // KeyPrefix is where the log keeps WorkerImages: an object's key is the prefix, a slash and its name.
 const KeyPrefix = "/images.cozystack.io/workerimages"
 
+// Rehearser asks the cluster whether it would accept a write. A dry run never reaches the storage.
+type Rehearser interface {
+	DryRunCreate(ctx context.Context, image *images.WorkerImage) error
+	DryRunUpdate(ctx context.Context, before, image *images.WorkerImage) error
+	DryRunDelete(ctx context.Context, image *images.WorkerImage) error
+}
+
+// Config is what the REST storage needs. All of it is required.
+type Config struct {
+	Scheme  *runtime.Scheme
+	Codec   runtime.Codec
+	Storage storage.Interface
+	// Plan returns the catalog entry that an image is made from.
+	Plan catalog.Planner
+	// Plannable returns why Plan has no answer now.
+	Plannable func() error
+	Rehearser Rehearser
+}
+
 // REST serves WorkerImages. It wraps the Store and does not embed it: a verb is served only when it is
 // written here.
 type REST struct {
-	store *genericregistry.Store
+	store     *genericregistry.Store
+	plannable func() error
+	rehearser Rehearser
 }
 
 var (
-	_ rest.Getter               = &REST{}
-	_ rest.Lister               = &REST{}
-	_ rest.Watcher              = &REST{}
-	_ rest.Scoper               = &REST{}
-	_ rest.ShortNamesProvider   = &REST{}
-	_ rest.CategoriesProvider   = &REST{}
-	_ rest.SingularNameProvider = &REST{}
+	_ rest.StandardStorage            = &REST{}
+	_ rest.Scoper                     = &REST{}
+	_ rest.ShortNamesProvider         = &REST{}
+	_ rest.CategoriesProvider         = &REST{}
+	_ rest.SingularNameProvider       = &REST{}
+	_ rest.ResetFieldsStrategy        = &REST{}
+	_ rest.MayReturnFullObjectDeleter = &REST{}
 )
 
-// NewREST returns the REST storage of WorkerImages on s.
-func NewREST(scheme *runtime.Scheme, codec runtime.Codec, s storage.Interface) (*REST, error) {
-	strategy := newStrategy(scheme)
+// NewREST returns the REST storage of WorkerImages.
+func NewREST(config Config) (*REST, error) {
+	s := strategy{ObjectTyper: config.Scheme, plan: config.Plan}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &images.WorkerImage{} },
 		NewListFunc:               func() runtime.Object { return &images.WorkerImageList{} },
 		DefaultQualifiedResource:  images.Resource("workerimages"),
 		SingularQualifiedResource: images.Resource("workerimage"),
-		UpdateStrategy:            strategy,
-		DeleteStrategy:            strategy,
+		CreateStrategy:            s,
+		UpdateStrategy:            s,
+		DeleteStrategy:            s,
+		ResetFieldsStrategy:       s,
 		TableConvertor:            tableConvertor{},
 	}
-	options := &generic.StoreOptions{RESTOptions: restOptions(codec, s), AttrFunc: Attributes}
+	options := &generic.StoreOptions{RESTOptions: restOptions(config.Codec, config.Storage), AttrFunc: Attributes}
 	if err := store.CompleteWithOptions(options); err != nil {
 		return nil, err
 	}
-	return &REST{store: store}, nil
+	return &REST{store: store, plannable: config.Plannable, rehearser: config.Rehearser}, nil
 }
 
 // restOptions hands s to the Store in place of one on etcd.
@@ -104,6 +129,14 @@ func (r *REST) ShortNames() []string { return []string{"wi"} }
 
 // Categories returns the groups of resources that the resource is listed with.
 func (r *REST) Categories() []string { return []string{"cozystack"} }
+
+// DeleteReturnsDeletedObject tells whether a delete answers with the object.
+func (r *REST) DeleteReturnsDeletedObject() bool { return r.store.DeleteReturnsDeletedObject() }
+
+// GetResetFields returns the fields that a user's word does not count for.
+func (r *REST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
 
 // Get returns the WorkerImage of that name.
 func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {

@@ -20,8 +20,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 )
@@ -66,13 +64,13 @@ func TestAnUnknownClassIsSelectedAsEmpty(t *testing.T) {
 }
 
 func TestSpecDoesNotChange(t *testing.T) {
-	s := newStrategy(runtime.NewScheme())
+	s := strategy{}
 	before, after := image(), image()
 	if errs := s.ValidateUpdate(t.Context(), after, before); len(errs) != 0 {
 		t.Errorf("the same spec is refused: %v", errs)
 	}
 	after.Spec.Version = "v9.9.9"
-	if errs := s.ValidateUpdate(t.Context(), after, before); len(errs) != 1 || errs[0].Field != "spec" {
+	if errs := s.ValidateUpdate(t.Context(), after, before); len(errs) != 1 || errs[0].Field != "spec.version" {
 		t.Errorf("another version: %v", errs)
 	}
 }
@@ -80,7 +78,7 @@ func TestSpecDoesNotChange(t *testing.T) {
 func TestStatusOfAnUpdateIsIgnored(t *testing.T) {
 	before, after := image(), image()
 	after.Status = images.WorkerImageStatus{Phase: images.WorkerImageReady}
-	newStrategy(runtime.NewScheme()).PrepareForUpdate(t.Context(), after, before)
+	strategy{}.PrepareForUpdate(t.Context(), after, before)
 	if after.Status.Phase != images.WorkerImageImporting {
 		t.Errorf("a client set phase %s", after.Status.Phase)
 	}

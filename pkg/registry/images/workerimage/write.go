@@ -1,0 +1,219 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package workerimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/projection"
+)
+
+const (
+	// retryAfterTerminating is how many seconds a client waits that wants an image again whose golden is
+	// being deleted: about what the deletion of a volume takes.
+	retryAfterTerminating = 5
+	// namedUsers is how many pools an error names.
+	namedUsers = 10
+)
+
+// Create makes the golden of a catalog entry. The name may be left out.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	image, ok := obj.(*images.WorkerImage)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a WorkerImage: %T", obj))
+	}
+	if err := r.checkAbsent(ctx, goldenName(image)); err != nil {
+		return nil, err
+	}
+	return r.store.Create(ctx, obj, r.rehearsedCreate(validate, options.DryRun), options)
+}
+
+// checkAbsent says of an image that is there already how it differs from what the catalog would make, or
+// when it will be gone. It comes before the catalog is asked: that an image exists counts for more than that
+// nobody declares it.
+func (r *REST) checkAbsent(ctx context.Context, name string) error {
+	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return r.plannable()
+	}
+	if err != nil {
+		return err
+	}
+	image := obj.(*images.WorkerImage)
+	if image.Status.Phase == images.WorkerImageTerminating {
+		conflict := apierrors.NewConflict(images.Resource("workerimages"), name,
+			errors.New("the golden of that name is being deleted; try again when it is gone"))
+		conflict.ErrStatus.Details.RetryAfterSeconds = retryAfterTerminating
+		return conflict
+	}
+	exists := apierrors.NewAlreadyExists(images.Resource("workerimages"), name)
+	if c := image.Status.Catalog; c != nil && len(c.Drift) > 0 {
+		exists.ErrStatus.Message += "; it differs from the catalog: " + describeDrift(c.Drift)
+	}
+	return exists
+}
+
+func describeDrift(drift []images.CatalogDrift) string {
+	out := make([]string, 0, len(drift))
+	for _, d := range drift {
+		out = append(out, fmt.Sprintf("%s is %q and the catalog says %q", d.Field, d.Live, d.Catalog))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Update changes labels and annotations. An apply may create.
+func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if _, err := r.store.Get(ctx, name, &metav1.GetOptions{}); forceAllowCreate && apierrors.IsNotFound(err) {
+		if err := r.plannable(); err != nil {
+			return nil, false, err
+		}
+	}
+	return r.store.Update(ctx, name, info, r.rehearsedCreate(create, options.DryRun), r.rehearsedUpdate(update, options.DryRun), forceAllowCreate, options)
+}
+
+// Delete retires a golden that nobody needs.
+func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return r.store.Delete(ctx, name, r.guarded(validate, options), options)
+}
+
+// DeleteCollection deletes what may be deleted, and reports the rest.
+func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *internalversion.ListOptions) (runtime.Object, error) {
+	obj, err := r.store.List(ctx, listOptions)
+	if err != nil {
+		return nil, err
+	}
+	list := obj.(*images.WorkerImageList)
+	var kept []error
+	deleted := list.Items[:0:0]
+	for _, image := range list.Items {
+		// Each deletion changes its options.
+		_, _, err := r.Delete(ctx, image.Name, validate, options.DeepCopy())
+		switch {
+		case err == nil:
+			deleted = append(deleted, image)
+		case !apierrors.IsNotFound(err):
+			kept = append(kept, err)
+		}
+	}
+	if len(kept) > 0 {
+		return nil, apierrors.NewConflict(images.Resource("workerimages"), "",
+			fmt.Errorf("%d deleted, %d kept: %w", len(deleted), len(kept), utilerrors.NewAggregate(kept)))
+	}
+	list.Items = deleted
+	return list, nil
+}
+
+func (r *REST) rehearsedCreate(validate rest.ValidateObjectFunc, dryRun []string) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := call(ctx, validate, obj); err != nil || !dryrun.IsDryRun(dryRun) {
+			return err
+		}
+		return r.rehearser.DryRunCreate(ctx, obj.(*images.WorkerImage))
+	}
+}
+
+func (r *REST) rehearsedUpdate(validate rest.ValidateObjectUpdateFunc, dryRun []string) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		if !dryrun.IsDryRun(dryRun) {
+			return nil
+		}
+		return r.rehearser.DryRunUpdate(ctx, old.(*images.WorkerImage), obj.(*images.WorkerImage))
+	}
+}
+
+// guarded refuses the deletion of an image that is in use. It is asked again whenever the image changes
+// before its golden is deleted.
+func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		image := obj.(*images.WorkerImage)
+		if err := call(ctx, validate, obj); err != nil {
+			return err
+		}
+		if err := guard(image); err != nil {
+			return err
+		}
+		if options == nil || !dryrun.IsDryRun(options.DryRun) {
+			return nil
+		}
+		return r.rehearser.DryRunDelete(ctx, image)
+	}
+}
+
+// guard answers what the condition Deletable says.
+func guard(image *images.WorkerImage) error {
+	deletable := meta.FindStatusCondition(image.Status.Conditions, images.ConditionDeletable)
+	if deletable != nil && deletable.Status == metav1.ConditionTrue {
+		return nil
+	}
+	why := "whether it is in use is not known"
+	if deletable != nil {
+		why = deletable.Message
+		if deletable.Reason == projection.ReasonInUse {
+			why += describeUsers(image.Status.Pools) + " Move the pools to another image first."
+		}
+	}
+	return apierrors.NewConflict(images.Resource("workerimages"), image.Name, errors.New(why))
+}
+
+// describeUsers names the pools that ask for the image.
+func describeUsers(pools []images.PoolStatus) string {
+	var names []string
+	for _, p := range pools {
+		if p.Reason != projection.ReasonNotSelected || p.Disks.Cloning > 0 {
+			names = append(names, p.Namespace+"/"+p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if more := len(names) - namedUsers; more > 0 {
+		names = append(names[:namedUsers], fmt.Sprintf("and %d more", more))
+	}
+	return " Used by " + strings.Join(names, ", ") + "."
+}
+
+func call(ctx context.Context, validate rest.ValidateObjectFunc, obj runtime.Object) error {
+	if validate == nil {
+		return nil
+	}
+	return validate(ctx, obj)
+}
+
+// goldenName is the name that the identity of an image gives it.
+func goldenName(image *images.WorkerImage) string {
+	return golden.ID{SchematicID: image.Spec.SchematicID, Version: image.Spec.Version}.Name()
+}
