@@ -17,7 +17,8 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || 
 LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION) \
 	-X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
 SERVER := _output/bin/workerimage-apiserver
-PACKAGES := ./cmd/... ./pkg/... ./hack/run/... ./test/cases/...
+STACK := _output/bin/stack
+PACKAGES := ./cmd/... ./pkg/... ./hack/... ./test/cases/...
 
 ##@ Try it
 
@@ -30,11 +31,12 @@ stop: ## End what `make run DETACH=1` started.
 	@go run ./hack/run --stop
 
 .PHONY: stack
-stack: build ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready.
-	@$(STACK) up $(if $(DETACH),--detach) --server $(abspath $(SERVER))
+stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready.
+	@$(STACK) up $(if $(DETACH),--detach) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
+		--rbac artifacts/deploy/rbac.yaml --load artifacts/samples/stack
 
 .PHONY: stack-stop
-stack-stop: ## End what `make stack DETACH=1` started.
+stack-stop: $(STACK) ## End what `make stack DETACH=1` started.
 	@$(STACK) down
 
 ##@ Build and test
@@ -52,7 +54,7 @@ unit: ## Tests that need no cluster, the storage conformance suite among them.
 	go test -race $(PACKAGES)
 
 .PHONY: e2e
-e2e: ## Tests on the real stack; builds it first where that has not been done.
+e2e: $(STACK) ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
 	go test -race -count=1 -timeout 30m ./test/...
 
@@ -69,6 +71,11 @@ lint: $(GOLANGCI_LINT) $(GOVULNCHECK) ## golangci-lint, govulncheck and a tidy g
 .PHONY: generate
 generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients.
 	hack/update-codegen.sh
+
+# Go decides whether there is anything to build.
+.PHONY: $(STACK)
+$(STACK):
+	@go build -o $@ ./hack/stack
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION) (about three minutes on two cores, once)."
