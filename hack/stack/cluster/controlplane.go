@@ -126,6 +126,9 @@ func (c *Cluster) makeCredentials() (err error) {
 // openAccess makes the administrator's clients from a kubeconfig, and copies that to where the user asked for it.
 func (c *Cluster) openAccess(kubeconfig string) (err error) {
 	if c.options.Kubeconfig != "" {
+		if c.options.Kubeconfig, err = filepath.Abs(c.options.Kubeconfig); err != nil {
+			return err
+		}
 		content, err := os.ReadFile(kubeconfig)
 		if err != nil {
 			return err
