@@ -20,7 +20,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -31,12 +30,8 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
@@ -218,7 +213,9 @@ func TestConformance(t *testing.T) {
 			continue
 		}
 		t.Run(c.function, func(t *testing.T) {
-			f := newFixture(t)
+			// The suite takes 1 for a version of the past and the largest int64 for one still to come.
+			f := newFixture(t, func(l *LogOptions, _ *Options) { l.First = 1 })
+			f.log.counterBits = 63
 			c.run(t.Context(), t, f)
 		})
 	}
@@ -264,44 +261,6 @@ func exportedRunFunctions(t *testing.T, pkg string) (names []string) {
 		}
 	}
 	return names
-}
-
-// fixture is a storage of pods whose backend writes to the log at once.
-type fixture struct {
-	*Storage
-	log *Log
-}
-
-func newFixture(t testing.TB, change ...func(*LogOptions, *Options)) *fixture {
-	t.Helper()
-	logOptions := LogOptions{First: 1, Attrs: podAttrs}
-	options := Options{
-		Resource: schema.GroupResource{Resource: "pods"},
-		Prefix:   "/pods/",
-		NewFunc:  func() runtime.Object { return &example.Pod{} },
-	}
-	for _, c := range change {
-		c(&logOptions, &options)
-	}
-	options.Log = NewLog(logOptions)
-	options.Log.counterBits = 63 // the suite takes the largest int64 for a version that is still to come
-	options.Log.SetReady(true)
-	if options.Backend == nil {
-		options.Backend = atOnce{options.Log}
-	}
-	return &fixture{Storage: New(options), log: options.Log}
-}
-
-func podAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
-	pod, ok := obj.(*example.Pod)
-	if !ok {
-		return nil, nil, fmt.Errorf("%T is not a pod", obj)
-	}
-	return labels.Set(pod.Labels), fields.Set{
-		"metadata.name":      pod.Name,
-		"metadata.namespace": pod.Namespace,
-		"spec.nodeName":      pod.Spec.NodeName,
-	}, nil
 }
 
 func (f *fixture) holds(_ context.Context, t *testing.T, key string) {
@@ -352,66 +311,3 @@ func codec(t testing.TB) runtime.Codec {
 }
 
 func noCalls(*testing.T, uint64, uint64) {}
-
-// atOnce is a backend whose writes are in the log when it returns.
-type atOnce struct{ log *Log }
-
-func (b atOnce) Create(_ context.Context, key string, obj runtime.Object) (Visible, error) {
-	_, err := b.log.Apply(key, obj)
-	return visibleAtOnce, err
-}
-
-func (b atOnce) Update(_ context.Context, key string, old, obj runtime.Object) (Visible, error) {
-	if err := b.check(key, old); err != nil {
-		return nil, err
-	}
-	_, err := b.log.Apply(key, obj)
-	return visibleAtOnce, err
-}
-
-func (b atOnce) Delete(_ context.Context, key string, old runtime.Object) (Visible, error) {
-	if err := b.check(key, old); err != nil {
-		return nil, err
-	}
-	_, err := b.log.Remove(key)
-	return visibleAtOnce, err
-}
-
-func (b atOnce) check(key string, old runtime.Object) error {
-	if obj, _ := b.log.Get(key); obj != old {
-		return conflict(key)
-	}
-	return nil
-}
-
-func visibleAtOnce(runtime.Object) bool { return true }
-
-func conflict(key string) error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, key, fmt.Errorf("it has changed"))
-}
-
-// compactTo forgets the events up to rv.
-func (l *Log) compactTo(rv uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.ring.len > 0 && l.ring.at(0).rv <= rv {
-		l.ring.evict()
-	}
-	l.compacted = max(l.compacted, min(rv, l.rv))
-}
-
-func apply(t testing.TB, l *Log, key string, obj runtime.Object) {
-	t.Helper()
-	if _, err := l.Apply(key, obj); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func parse(t testing.TB, rv string) uint64 {
-	t.Helper()
-	parsed, err := strconv.ParseUint(rv, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}

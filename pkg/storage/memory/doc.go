@@ -26,6 +26,9 @@ limitations under the License.
 // outermost struct, whose maps, slices and pointers are still the shared ones and are read only;
 // Get alone returns a deep copy, since the registry works on what it returns.
 //
+// Keys are those of the generic registry: the resource's prefix, a slash and the object's name, with
+// the namespace and a slash in between if it has one.
+//
 // The package knows the rules that clients of a Kubernetes API rely on when they list and watch,
 // as k8s.io/apiserver/pkg/storage lays them down and tests them. It knows nothing of the objects
 // it serves, of where they come from, or of who asks for them.

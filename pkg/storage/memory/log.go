@@ -43,9 +43,10 @@ type LogOptions struct {
 	First uint64
 	// Window is the number of events that are kept.
 	Window int
-	// WindowBytes bounds the memory that the kept events take beyond the current objects.
+	// WindowBytes bounds the memory that the kept events take beyond the current objects. It is
+	// enforced at every event, while encodings are made after it.
 	WindowBytes int64
-	// Attrs returns what selectors match.
+	// Attrs returns what selectors match: labels and metadata.name by default.
 	Attrs storage.AttrFunc
 	// NotReady says why the log is not ready, for the clients that are turned away meanwhile.
 	NotReady func() string
@@ -86,6 +87,9 @@ func NewLog(opts LogOptions) *Log {
 	}
 	if opts.WindowBytes <= 0 {
 		opts.WindowBytes = DefaultWindowBytes
+	}
+	if opts.Attrs == nil {
+		opts.Attrs = storage.DefaultClusterScopedAttr
 	}
 	l := &Log{
 		attrs:       opts.Attrs,
@@ -229,7 +233,8 @@ func (l *Log) publish(key string, cur *entry) error {
 		l.compacted = evicted
 	}
 	l.rv = e.rv
-	l.broadcastLocked()
+	close(l.changed)
+	l.changed = make(chan struct{})
 	return nil
 }
 
@@ -272,11 +277,6 @@ func (l *Log) replaceLocked(key string, cur *entry) {
 		l.entries = slices.Insert(l.entries, i, cur)
 	}
 	l.size += cur.size
-}
-
-func (l *Log) broadcastLocked() {
-	close(l.changed)
-	l.changed = make(chan struct{})
 }
 
 func (l *Log) search(key string) (int, bool) { return searchEntries(l.entries, key) }

@@ -47,12 +47,13 @@ const (
 // Identity is what sets the process apart from others of its kind, such as its pod's uid.
 func FirstResourceVersion(start time.Time, identity string) uint64 {
 	sum := sha256.Sum256([]byte(identity))
-	second := uint64(start.Unix()-eraStart) & (1<<secondBits - 1)
+	second := uint64(start.Unix() - eraStart)
 	tag := binary.BigEndian.Uint64(sum[:]) & (1<<identityBits - 1)
 	return firstOfEpoch(second<<identityBits|tag, counterBits)
 }
 
-// firstOfEpoch is never zero, which as the version of a list would mean "any".
+// firstOfEpoch is never zero, which as the version of a list would mean "any". What exceeds the bits
+// of an epoch is cut off, whatever the clock says.
 func firstOfEpoch(epoch uint64, counterBits uint) uint64 {
 	return (epoch<<counterBits)&math.MaxInt64 | 1
 }

@@ -1,0 +1,142 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package memory
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func TestAnEventIsEncodedOnceForAllWatchers(t *testing.T) {
+	o := newSharedObject(newPod("a", "1"), new(atomic.Int64))
+	var calls atomic.Int64
+	encode := func(obj runtime.Object, w io.Writer) error {
+		calls.Add(1)
+		obj.(interface{ SetName(string) }).SetName("b") // the encoder owns what it gets
+		_, err := w.Write([]byte("encoded"))
+		return err
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			var buf bytes.Buffer
+			if err := o.CacheEncode("json", encode, &buf); err != nil || buf.String() != "encoded" {
+				t.Errorf("%q, %v", buf.String(), err)
+			}
+		})
+	}
+	wg.Wait()
+	if calls.Load() != 1 {
+		t.Errorf("encoded %d times", calls.Load())
+	}
+	if err := o.CacheEncode("table", encode, io.Discard); err != nil || calls.Load() != 2 {
+		t.Errorf("another encoding: %d, %v", calls.Load(), err)
+	}
+	if diff := cmp.Diff(newPod("a", "1"), o.obj); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAForgottenEventIsEncodedForEachWatcher(t *testing.T) {
+	var bytes atomic.Int64
+	o := newSharedObject(newPod("a", "1"), &bytes)
+	calls := 0
+	encode := func(obj runtime.Object, w io.Writer) error {
+		calls++
+		obj.(interface{ SetName(string) }).SetName("b")
+		o.forget() // while the first encoding is made
+		_, err := w.Write([]byte("encoded"))
+		return err
+	}
+	for range 3 {
+		if err := o.CacheEncode("json", encode, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls != 3 || bytes.Load() != 0 {
+		t.Errorf("encoded %d times, %d bytes are kept", calls, bytes.Load())
+	}
+	if diff := cmp.Diff(newPod("a", "1"), o.obj); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEncoderThatFailsFailsForAll(t *testing.T) {
+	o := newSharedObject(newPod("a", "1"), new(atomic.Int64))
+	broken := errors.New("broken")
+	for range 2 {
+		err := o.CacheEncode("json", func(runtime.Object, io.Writer) error { return broken }, io.Discard)
+		if !errors.Is(err, broken) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestEncodersDoNotWriteToSharedObjects(t *testing.T) {
+	f := newFixture(t)
+	f.set(t, "a", "1")
+	encoder := codec(t)
+	e := f.log.entries[0]
+	want := e.obj.DeepCopyObject()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { encodeWith(t, encoder, e.shared) })
+		wg.Go(func() { encodeWith(t, encoder, shallowCopy(e.obj)) })
+		wg.Go(func() {
+			list, err := f.list(t.Context(), listEverything)
+			if err != nil {
+				t.Error(err)
+			}
+			list.Items[0].Kind = "Pod"
+			encodeWith(t, encoder, &list.Items[0])
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff(want, e.obj); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSharedObjectsShowTheirMetadataAndNothingCanBeSet(t *testing.T) {
+	o := newSharedObject(newPod("a", "1"), new(atomic.Int64))
+	accessor, err := meta.Accessor(o)
+	if err != nil || accessor.GetName() != "a" {
+		t.Fatalf("%v, %v", accessor, err)
+	}
+	accessor.SetResourceVersion("7")
+	o.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+	toPod(t, o).Labels["l"] = "2"
+	toPod(t, o.DeepCopyObject()).Labels["l"] = "3"
+	if diff := cmp.Diff(newPod("a", "1"), o.obj); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func encodeWith(t testing.TB, encoder runtime.Encoder, obj runtime.Object) {
+	t.Helper()
+	if err := encoder.Encode(obj, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
