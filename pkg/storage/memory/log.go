@@ -398,12 +398,13 @@ func (l *Log) since(cursor uint64, events []*event) ([]*event, <-chan struct{}, 
 	return events, l.changed, nil
 }
 
-// removal returns the event by which the object at key went away, nil if it is not in the ring.
-func (l *Log) removal(key string) *event {
+// removal returns the event by which the object at key went away after a version, nil if it is not
+// in the ring.
+func (l *Log) removal(key string, after uint64) *event {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for i := l.ring.len - 1; i >= 0; i-- {
-		if e := l.ring.at(i); e.key == key && e.cur == nil {
+	for i := range l.ring.len {
+		if e := l.ring.at(i); e.rv > after && e.key == key && e.cur == nil {
 			return e
 		}
 	}

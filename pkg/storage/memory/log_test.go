@@ -273,6 +273,9 @@ func TestAnExhaustedCounterStartsAnotherEpoch(t *testing.T) {
 	if err := f.log.checkVersion(parse(t, a.(*example.Pod).ResourceVersion)); err != nil {
 		t.Errorf("its version is refused: %v", err)
 	}
+	if changed, err := f.log.Apply(podKey("a"), newPod("a", "1")); changed || err != nil {
+		t.Errorf("its content counts as new: %v", err)
+	}
 	list, err := f.list(t.Context(), storage.ListOptions{Predicate: selecting(), ResourceVersion: strconv.FormatUint(next, 10), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 	if diff := cmp.Diff([]string{"a=1", "b=7"}, describeList(list)); err != nil || diff != "" {
 		t.Errorf("the state that the epoch started with: %v\n%s", err, diff)

@@ -134,7 +134,7 @@ func (s *Storage) Delete(ctx context.Context, key string, out runtime.Object, pr
 		if err != nil {
 			return err
 		}
-		if e == nil {
+		if e == nil || uidOf(e.obj) != uidOf(current.obj) {
 			return s.setRemoved(out, key, current)
 		}
 		return setWritten(out, key, e)
@@ -245,7 +245,7 @@ func setWritten(out runtime.Object, key string, e *entry) error {
 
 // setRemoved sets out to the last state of the object at key, which last was current.
 func (s *Storage) setRemoved(out runtime.Object, key string, current *entry) error {
-	if e := s.log.removal(key); e != nil && e.rv > current.rv {
+	if e := s.log.removal(key, current.rv); e != nil {
 		return setInto(out, e.shared.obj)
 	}
 	if err := setInto(out, current.obj); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -148,6 +149,25 @@ func TestADeletedObjectThatIsStillThereIsTheAnswer(t *testing.T) {
 	}
 }
 
+func TestADeletedObjectThatIsThereAnewIsAnsweredAsItWas(t *testing.T) {
+	f, b := newWriteFixture(t)
+	b.remove = func(string, runtime.Object) (Visible, error) {
+		f.remove(t, "a")
+		for _, uid := range []types.UID{"2", "3"} {
+			anew := newPod("a", "anew")
+			anew.UID = uid
+			apply(t, f.log, podKey("a"), anew)
+		}
+		return func(obj runtime.Object) bool { return obj.(*example.Pod).UID != "" }, nil
+	}
+	out, err := f.delete(t.Context(), "a", nil)
+	want := newPod("a", "1")
+	want.ResourceVersion = f.version(2)
+	if diff := cmp.Diff(want, out); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 func TestADeletionThatTheRingForgotIsAnsweredAsOfNow(t *testing.T) {
 	f, b := newWriteFixture(t)
 	b.remove = func(string, runtime.Object) (Visible, error) {
@@ -208,9 +228,16 @@ func TestAWriteThatDoesNotShowIsSaidToBeAccepted(t *testing.T) {
 }
 
 func TestAConflictIsTriedAgain(t *testing.T) {
-	for name, resolve := range map[string]func(*testing.T, *fixture){
-		"once the log has moved on":                               func(t *testing.T, f *fixture) { f.set(t, "a", "theirs") },
-		"though the log never shows what the write collided with": func(*testing.T, *fixture) {},
+	for name, row := range map[string]struct {
+		resolve func(*testing.T, *fixture)
+		waits   bool
+	}{
+		"as soon as the log has moved on": {
+			resolve: func(t *testing.T, f *fixture) { f.set(t, "a", "theirs") },
+		},
+		"after a while, if the log never shows what the write collided with": {
+			resolve: func(*testing.T, *fixture) {}, waits: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -218,7 +245,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 				attempts := 0
 				b.update = func(key string, old, obj runtime.Object) (Visible, error) {
 					if attempts++; attempts == 1 {
-						resolve(t, f)
+						row.resolve(t, f)
 						return nil, conflict(key)
 					}
 					if now, _ := f.log.Get(key); old != now {
@@ -228,17 +255,21 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 				}
 				b.remove = func(key string, old runtime.Object) (Visible, error) {
 					if attempts++; attempts == 1 {
-						resolve(t, f)
+						row.resolve(t, f)
 						return nil, conflict(key)
 					}
 					return atOnce{f.log}.Delete(t.Context(), key, old)
 				}
+				begin := time.Now()
 				if out, err := f.relabel(t.Context(), "a", "ours", nil); err != nil || out.Labels["l"] != "ours" || attempts != 2 {
 					t.Errorf("update: %v, %v after %d attempts", out.Labels, err, attempts)
 				}
 				attempts = 0
 				if _, err := f.delete(t.Context(), "a", nil); err != nil || attempts != 2 {
 					t.Errorf("delete: %v after %d attempts", err, attempts)
+				}
+				if waited := time.Since(begin); (waited > 0) != row.waits {
+					t.Errorf("waited %s", waited)
 				}
 			})
 		})
@@ -350,30 +381,47 @@ func TestAWriteWhoseObjectIsGoneAgainIsNotFound(t *testing.T) {
 	}
 }
 
-func TestTheBackendKeepsItsObjects(t *testing.T) {
+func TestNobodyIsHandedAnObjectThatIsAnothers(t *testing.T) {
 	f, b := newWriteFixture(t)
-	var kept []*example.Pod
-	b.create = func(key string, obj runtime.Object) (Visible, error) {
-		kept = append(kept, obj.(*example.Pod))
+	var handed []*example.Pod // to the backend, to the update, to the validation
+	hand := func(obj runtime.Object) { handed = append(handed, obj.(*example.Pod)) }
+	b.create = func(_ string, obj runtime.Object) (Visible, error) {
+		hand(obj)
 		f.set(t, "b", "1")
 		return visibleAtOnce, nil
 	}
-	b.update = func(key string, _, obj runtime.Object) (Visible, error) {
-		kept = append(kept, obj.(*example.Pod))
+	b.update = func(_ string, _, obj runtime.Object) (Visible, error) {
+		hand(obj)
 		return visibleAtOnce, nil
 	}
-	asked := newPod("b", "1")
-	if err := f.Create(t.Context(), podKey("b"), asked, nil, 0); err != nil {
+	b.remove = func(string, runtime.Object) (Visible, error) { return visibleAtOnce, nil }
+
+	created, updated := newPod("b", "1"), newPod("b", "2")
+	if err := f.Create(t.Context(), podKey("b"), created, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.relabel(t.Context(), "b", "2", nil); err != nil {
+	if err := f.GuaranteedUpdate(t.Context(), podKey("b"), &example.Pod{}, false, nil, storage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) {
+		hand(obj)
+		return updated, nil
+	}), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, pod := range kept {
-		pod.Labels["l"] = "the backend's"
+	if err := f.Delete(t.Context(), podKey("b"), &example.Pod{}, nil, func(_ context.Context, obj runtime.Object) error {
+		hand(obj)
+		return nil
+	}, nil, storage.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(handed) != 4 {
+		t.Fatalf("%d objects were handed out", len(handed))
+	}
+	for _, pod := range handed {
+		pod.Labels["l"] = "modified"
 	}
 	published, _ := f.log.Get(podKey("b"))
-	if asked.Labels["l"] != "1" || published.(*example.Pod).Labels["l"] != "1" {
-		t.Errorf("the backend modified %v and %v", asked.Labels, published)
+	for who, got := range map[string]*example.Pod{"the caller's": created, "the update's": updated, "the log's": published.(*example.Pod)} {
+		if got.Labels["l"] == "modified" {
+			t.Errorf("%s own object was modified by another", who)
+		}
 	}
 }
