@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # What is slow to build is kept here, outside the tree, by version.
-CACHE ?= $(or $(WORKERIMAGE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage-apiserver)
+CACHE := $(or $(WORKERIMAGE_CACHE),$(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage-apiserver
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0

@@ -52,6 +52,9 @@ func conditions(in Image, state golden.State, image, previous *images.WorkerImag
 	out := []metav1.Condition{ready, used, deletable(used, state)}
 
 	first := image.CreationTimestamp
+	if first.IsZero() {
+		first = now
+	}
 	for i := range out {
 		out[i].ObservedGeneration = generation
 		out[i].LastTransitionTime = transitionTime(out[i], image, previous, first, now)
