@@ -174,9 +174,7 @@ func TestClaimFrom(t *testing.T) {
 }
 
 func TestOwnClaim(t *testing.T) {
-	dv := func(changes ...func(*DataVolume)) *DataVolume {
-		return succeeded(changes...)
-	}
+	dv := succeeded
 	claimNameFoo := func(dv *DataVolume) { dv.ClaimName = "foo" }
 	for _, test := range []struct {
 		name  string

@@ -27,8 +27,9 @@ import (
 )
 
 const (
-	// SchematicIDAnnotation and TalosVersionAnnotation state the identity of a golden on its DataVolume.
-	SchematicIDAnnotation  = "kubernetes-worker-image.cozystack.io/schematic-id"
+	// SchematicIDAnnotation states the schematic of a golden on its DataVolume.
+	SchematicIDAnnotation = "kubernetes-worker-image.cozystack.io/schematic-id"
+	// TalosVersionAnnotation states the version.
 	TalosVersionAnnotation = "kubernetes-worker-image.cozystack.io/talos-version"
 )
 

@@ -34,7 +34,7 @@ func someMetadata() Metadata {
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "images.cozystack.io/v1alpha1",
 			Time:       &metav1.Time{Time: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)},
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:team":{}}}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:team":{}}}}`),
 		}},
 	}
 }

@@ -105,7 +105,7 @@ func TestAWatchStartsWhereItIsAskedTo(t *testing.T) {
 				}
 				w := f.watch(t.Context(), t, opts)
 				f.remove(t, "a")
-				want := append(row.want, "DELETED a=2 at 4")
+				want := slices.Concat(row.want, []string{"DELETED a=2 at 4"})
 				if diff := cmp.Diff(want, w.drain(t)); diff != "" {
 					t.Error(diff)
 				}
