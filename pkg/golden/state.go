@@ -48,8 +48,8 @@ const (
 	ReasonPhaseUnknown          = "PhaseUnknown"
 )
 
-// failingRestarts is how many restarts make an import one that keeps failing.
-const failingRestarts = 3
+// FailingRestarts is how many restarts make an import one that keeps failing.
+const FailingRestarts = 3
 
 // StateOf tells where a golden stands, from its DataVolume and the claim that the DataVolume names, whoever
 // owns it. CDI says Succeeded before the claim is bound, and goes on saying so when the claim is lost or
@@ -59,7 +59,7 @@ func StateOf(dv *DataVolume, claim *Claim, class Class) State {
 		return stateOfBareClaim(claim)
 	}
 	state := stateOfDataVolume(dv, claim, class)
-	state.Failing = dv.Phase != string(cdiv1.Succeeded) && dv.RestartCount >= failingRestarts
+	state.Failing = dv.Phase != string(cdiv1.Succeeded) && dv.RestartCount >= FailingRestarts
 	return state
 }
 

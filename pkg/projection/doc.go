@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package projection joins what the cluster says about one image name into the objects that are served.
+// Package projection joins what the cluster says about one image name into the objects that are served, and all
+// images into what forms offer.
 //
 // The package is pure and deterministic: equal inputs and an equal previous object give an equal object,
 // whatever the order in which the inputs arrived. It does not know how the inputs are gathered or who
