@@ -350,7 +350,7 @@ func newIdle() *Inventory {
 }
 
 func TestIndexesEqualARecomputationFromScratch(t *testing.T) {
-	const seeds, events = 10, 1000
+	const seeds, events = 8, 600
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -431,6 +431,12 @@ func TestAnEventConcernsTheImagesThatItNames(t *testing.T) {
 			event: diskObject("tenant-a", "disk-1", "adopted", diskPoolA, set(goldB, "metadata", "annotations", "kubernetes-worker-image.cozystack.io/golden")),
 			want:  []string{goldB},
 		},
+		{name: "a golden that changes in nothing that is read", event: goldenObject(goldA, set("x", "metadata", "labels", "x"))},
+		{
+			name:  "a pool that changes in nothing that is read",
+			given: []object{poolObject("tenant-a", poolA, imageID(goldB))},
+			event: poolObject("tenant-a", poolA, imageID(goldB), set("x", "spec", "x")),
+		},
 		{name: "a DataVolume that is none of both", event: dataVolumeObject("tenant-a", "vm-disk", phase("Succeeded"))},
 		{name: "the claim of a golden", event: claimObject(goldens, goldA, "replicated"), want: []string{goldA}},
 		{
@@ -438,6 +444,11 @@ func TestAnEventConcernsTheImagesThatItNames(t *testing.T) {
 			given: []object{goldenObject(goldB, claimNamed("adopted"))},
 			event: claimObject(goldens, "adopted", "replicated"),
 			want:  []string{goldB},
+		},
+		{
+			name:  "a claim of the name of a golden that has another",
+			given: []object{goldenObject(goldB, claimNamed("adopted"))},
+			event: claimObject(goldens, goldB, "replicated"),
 		},
 		{name: "the claim of a disk that says its class", given: []object{silent, diskObject("tenant-a", "disk-1", goldA, diskPoolA, classInSpec("local"))}, event: claimObject("tenant-a", "disk-1", "replicated")},
 		{name: "the claim of a disk that is silent about its class", given: []object{silent}, event: claimObject("tenant-a", "disk-1", "replicated"), want: []string{goldA}},

@@ -59,7 +59,7 @@ type Publisher interface {
 	// Publish makes image the current object of that name, or removes it where image is nil. The image is
 	// shared and must not be modified. After an error the image is published again within seconds.
 	Publish(name string, image *images.WorkerImage) error
-	// Ready is called once, when everything that is there has been published.
+	// Ready is called once, when everything that is there has been published or refused.
 	Ready()
 }
 

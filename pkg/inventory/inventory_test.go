@@ -117,6 +117,9 @@ func TestAGoldenIsGoneWhenNothingIsLeftOfIt(t *testing.T) {
 		f.expect("its claim is still there", goldA+" Ready")
 		f.claims.remove(populated)
 		f.expect("nothing is left", goldA+" gone")
+		if len(f.worker.published) != 0 {
+			t.Errorf("it is remembered: %v", f.worker.published)
+		}
 		f.dataVolumes.put(goldenObject(goldA))
 		f.expect("it is made again", goldA+" Pending")
 	})
@@ -185,6 +188,63 @@ func TestAChangeThatIsTakenBackWithinTheSecondIsNotPublished(t *testing.T) {
 		f.pass(2 * publishInterval)
 		f.expect("all is as it was")
 	})
+}
+
+func TestAChangeThatDoesNotWaitTakesTheWaitingOnesAlong(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.importing("1%")
+		f.start()
+		f.importing("2%")
+		f.settle()
+		f.out.take()
+		f.dataVolumes.put(goldenObject(goldA, phase("Failed"), progress("2%")))
+		f.expect("the phase changes", goldA+" Failed")
+		before := f.Stats()
+		f.pass(2 * publishInterval)
+		if diff := cmp.Diff(before, f.Stats()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestSomebodyWaitsForThePhaseAndForAnswers(t *testing.T) {
+	condition := func(status metav1.ConditionStatus, reason, message string) *images.WorkerImage {
+		return &images.WorkerImage{Status: images.WorkerImageStatus{
+			Phase:      images.WorkerImageImporting,
+			Conditions: []metav1.Condition{{Type: images.ConditionReady, Status: status, Reason: reason, Message: message}},
+		}}
+	}
+	from := condition(metav1.ConditionFalse, "Importing", "")
+	ready := from.DeepCopy()
+	ready.Status.Phase = images.WorkerImageReady
+	labelled := from.DeepCopy()
+	labelled.Labels = map[string]string{"team": "a"}
+	faster := from.DeepCopy()
+	faster.Status.Progress = ptr.To[int32](50)
+	more := from.DeepCopy()
+	more.Status.Conditions = append(more.Status.Conditions, metav1.Condition{Type: images.ConditionInUse})
+	tests := map[string]struct {
+		to   *images.WorkerImage
+		want bool
+	}{
+		"nothing":                  {to: from},
+		"the progress":             {to: faster},
+		"the message of an answer": {to: condition(metav1.ConditionFalse, "Importing", "nearly there")},
+		"the reason of an answer":  {to: condition(metav1.ConditionFalse, "ImportRetrying", ""), want: true},
+		"an answer":                {to: condition(metav1.ConditionUnknown, "Importing", ""), want: true},
+		"one more answer":          {to: more, want: true},
+		"the phase":                {to: ready, want: true},
+		"the metadata":             {to: labelled, want: true},
+		"that it is there":         {to: nil, want: true},
+	}
+	for what, tc := range tests {
+		if got := urgent(from, tc.to); got != tc.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if !urgent(nil, from) {
+		t.Error("a new one is not waited for")
+	}
 }
 
 func TestAnswersDoNotWait(t *testing.T) {

@@ -192,6 +192,21 @@ func TestAWatchOfPoolsEndsAfterTheRelistPeriodWhateverTheServerDoes(t *testing.T
 	}
 }
 
+func TestARelistOfPoolsIsNoFailure(t *testing.T) {
+	run(t, func(f *fixture) {
+		s := newPoolServer(nodes("kubernetesnodeses"))
+		s.pools = []unstructured.Unstructured{*poolObject("tenant-a", poolA, imageID(goldA))}
+		f.Inventory.pools.listerWatcher = s.source
+		f.startReady()
+		s.watch.Stop()
+		f.pass(retryAtLeast)
+		f.expect("the watch has ended and the pools were listed again")
+		if h := f.source("kubernetesnodes"); len(s.resources) != 2 || h.LastError != nil || !h.Readable {
+			t.Errorf("%d lists, readable %v, error %v", len(s.resources), h.Readable, h.LastError)
+		}
+	})
+}
+
 func TestPoolsComeAndGoWithTheirServer(t *testing.T) {
 	run(t, func(f *fixture) {
 		s := newPoolServer()

@@ -133,6 +133,20 @@ func TestDataVolumesThatCannotBeReadKeepTheNamesAndAreUnknown(t *testing.T) {
 	})
 }
 
+func TestWithoutTheCDIObjectTheStrategyIsNotKnown(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.startReady()
+		if got := f.out.image(t, goldA).Status.CloneStrategy; got != "csi-clone" {
+			t.Errorf("the strategy is %q", got)
+		}
+		f.cdis.fail(errAbsent)
+		f.pass(DefaultGracePeriod)
+		if got := f.out.image(t, goldA).Status.CloneStrategy; got != "" {
+			t.Errorf("the strategy is %q, and might be overridden", got)
+		}
+	})
+}
+
 func TestAnOutageOfLessThanHalfTheGracePeriodIsNotSeen(t *testing.T) {
 	for name, err := range map[string]error{
 		"unavailable": errUnavailable, "connection refused": errRefused, "too many requests": errTooMany,
@@ -203,6 +217,23 @@ func TestAWatchThatStartsButNeverListsDoesNotMakeASourceReadable(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAListThatHangsDoesNotKeepASourceReadable(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.startReady()
+		f.pools.blocked = make(chan struct{})
+		f.pools.expireWatches()
+		f.pass(time.Minute)
+		if h := f.source("kubernetesnodes"); h.Readable || h.LastError == nil {
+			t.Errorf("readable %v, error %v", h.Readable, h.LastError)
+		}
+		close(f.pools.blocked)
+		f.pass(tick)
+		if !f.source("kubernetesnodes").Readable {
+			t.Error("it is not readable when the list has arrived")
+		}
+	})
 }
 
 func TestAWatchThatIsReestablishedPublishesNothing(t *testing.T) {

@@ -180,11 +180,17 @@ func TestWhatWasHandedOutIsNotModified(t *testing.T) {
 	s.replace(contentOf(versioned("a", "1", 0)))
 	w := startWatch(t, s, metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	first := (<-w.ResultChan()).Object
-	want := first.DeepCopyObject()
+	<-w.ResultChan() // the end of the list
+	firstCopy := first.DeepCopyObject()
 	s.replace(contentOf(versioned("a", "1", 0)))
 	s.replace(contentOf(versioned("a", "1", 1)))
+	second := (<-w.ResultChan()).Object
+	secondCopy := second.DeepCopyObject()
 	s.replace(nil)
-	if diff := cmp.Diff(want, first); diff != "" {
+	if diff := cmp.Diff(firstCopy, first); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(secondCopy, second); diff != "" {
 		t.Error(diff)
 	}
 }
