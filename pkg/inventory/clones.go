@@ -91,10 +91,10 @@ func (n *counters) count(one clone, by int32) {
 	switch one.state {
 	case pool.DiskCloned:
 		n.cloned += by
+	case pool.DiskCloning:
+		n.cloning += by
 	case pool.DiskFailed:
 		n.failed += by
-	default:
-		n.cloning += by
 	}
 	if one.inFlight {
 		n.inFlight += by

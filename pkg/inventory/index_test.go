@@ -231,7 +231,7 @@ func randomGolden(r *rand.Rand) object {
 	return goldenObject(one(r, append([]string{"vm-default-images-ubuntu", "talos-worker-bad"}, imageNames...)...),
 		phase(one(r, "", "ImportInProgress", "Succeeded", "Failed")),
 		progress(one(r, "N/A", "12.5%", "100.0%")),
-		claimNamed(one(r, "", "", goldA, goldB, "adopted")))
+		claimNamed(one(r, "", "", goldA, goldB, "adopted", "prime-123")))
 }
 
 func randomDisk(r *rand.Rand) object {
