@@ -25,16 +25,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 )
 
-// Reasons of the conditions InUse and Deletable, and of every condition whose answer cannot be read.
+// Reasons of the conditions InUse, Deletable and CatalogSynced, and of every condition whose answer cannot
+// be read.
 const (
 	ReasonDeclaredByPools   = "DeclaredByPools"
 	ReasonCloneInFlight     = "CloneInFlight"
 	ReasonNotInUse          = "NotInUse"
 	ReasonInUse             = "InUse"
 	ReasonTerminating       = "Terminating"
+	ReasonSynced            = "Synced"
+	ReasonDrift             = "Drift"
+	ReasonRejected          = "Rejected"
+	ReasonNotDeclared       = "NotDeclared"
 	ReasonSourceNotReadable = "SourceNotReadable"
 )
 
@@ -43,21 +49,26 @@ const (
 	kindDataVolumes = "DataVolumes"
 	kindClaims      = "PersistentVolumeClaims"
 	kindPools       = "KubernetesNodes"
+	kindCatalog     = "The catalog"
 )
 
-// conditions are Ready, InUse and Deletable, in this order.
+// conditions are Ready, InUse, Deletable and CatalogSynced, in this order.
 func conditions(in Image, state golden.State, image, previous *images.WorkerImage, now metav1.Time) []metav1.Condition {
 	ready := metav1.Condition{Type: images.ConditionReady, Status: state.Ready, Reason: state.Reason, Message: state.Message}
 	used := inUse(in)
-	out := []metav1.Condition{ready, used, deletable(used, state)}
+	out := []metav1.Condition{ready, used, deletable(used, state), catalogSynced(in, image.Status.Catalog)}
 
 	first := image.CreationTimestamp
 	if first.IsZero() {
 		first = now
 	}
+	var before []metav1.Condition
+	if sameObject(image, previous) {
+		before = previous.Status.Conditions
+	}
 	for i := range out {
 		out[i].ObservedGeneration = generation
-		out[i].LastTransitionTime = transitionTime(out[i], image, previous, first, now)
+		out[i].LastTransitionTime = transitionTime(out[i], before, first, now)
 	}
 	if dv := in.DataVolume; dv != nil && !sameObject(image, previous) && !dv.Ready.LastTransition.IsZero() {
 		out[0].LastTransitionTime = dv.Ready.LastTransition
@@ -65,14 +76,14 @@ func conditions(in Image, state golden.State, image, previous *images.WorkerImag
 	return out
 }
 
-// transitionTime keeps the time of a condition whose status stays. An object that was not published
-// before has the golden's own time, so that a restart moves nothing.
-func transitionTime(c metav1.Condition, image, previous *images.WorkerImage, first, now metav1.Time) metav1.Time {
-	if !sameObject(image, previous) {
+// transitionTime keeps the time of a condition whose status stays. The conditions of an object that was not
+// published before have the time first, so that a restart moves nothing that need not move.
+func transitionTime(c metav1.Condition, before []metav1.Condition, first, now metav1.Time) metav1.Time {
+	if len(before) == 0 {
 		return first
 	}
-	if before := meta.FindStatusCondition(previous.Status.Conditions, c.Type); before != nil && before.Status == c.Status {
-		return before.LastTransitionTime
+	if last := meta.FindStatusCondition(before, c.Type); last != nil && last.Status == c.Status {
+		return last.LastTransitionTime
 	}
 	return now
 }
@@ -121,8 +132,52 @@ func deletable(used metav1.Condition, state golden.State) metav1.Condition {
 	return c
 }
 
+// catalogSynced compares the image with the catalog. What it says of drift is in status.
+func catalogSynced(in Image, status *images.CatalogStatus) metav1.Condition {
+	c := metav1.Condition{Type: images.ConditionCatalogSynced, Status: metav1.ConditionFalse}
+	switch unreadable := in.Sources.unreadable(kindCatalog); {
+	case len(unreadable) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, ReasonSourceNotReadable, notReadable(unreadable)
+	case in.Catalog.Entry == nil && in.Catalog.Present():
+		c.Reason, c.Message = ReasonRejected, rejected(in.Catalog.Rejections)
+	case in.Catalog.Entry == nil:
+		c.Reason = ReasonNotDeclared
+		c.Message = "The catalog does not declare the image. It stays until it is deleted; add an entry for it if it is to be declared."
+	case len(status.Drift) > 0:
+		c.Reason = ReasonDrift
+		c.Message = fmt.Sprintf("The image differs from its catalog entry in %s. An image never changes: correct the entry, "+
+			"or declare another version or schematic and move the pools.", strings.Join(driftFields(status.Drift), ", "))
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonSynced
+	}
+	return c
+}
+
+func driftFields(drift []images.CatalogDrift) []string {
+	fields := make([]string, 0, len(drift))
+	for _, d := range drift {
+		fields = append(fields, d.Field)
+	}
+	return fields
+}
+
+// rejectionLimit is how many rejections of one image a message explains.
+const rejectionLimit = 3
+
+// rejected says why the catalog's entries for an image are not in force, and what to do.
+func rejected(rejections []catalog.Rejection) string {
+	var out []string
+	for _, r := range rejections[:min(len(rejections), rejectionLimit)] {
+		out = append(out, r.Path+": "+r.Message)
+	}
+	if more := len(rejections) - rejectionLimit; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("The catalog's entry for the image is rejected: %s. Correct the catalog.", strings.Join(out, "; "))
+}
+
 func (s Sources) unreadable(kinds ...string) []string {
-	readable := map[string]bool{kindDataVolumes: s.DataVolumes, kindClaims: s.Claims, kindPools: s.Pools}
+	readable := map[string]bool{kindDataVolumes: s.DataVolumes, kindClaims: s.Claims, kindPools: s.Pools, kindCatalog: s.Catalog}
 	return slices.DeleteFunc(kinds, func(k string) bool { return readable[k] })
 }
 

@@ -17,6 +17,8 @@ limitations under the License.
 package projection
 
 import (
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/pool"
 	"github.com/cozystack/workerimage-apiserver/pkg/storageclass"
@@ -41,7 +43,27 @@ type Image struct {
 	// Clones counts the clones in flight that belong to no pool.
 	Clones int
 
+	Catalog Declaration
+
 	Sources Sources
+}
+
+// Declaration is what the catalog says about an image. Either part says that the catalog has an entry.
+type Declaration struct {
+	// Entry that is in force; nil where none is.
+	Entry *catalog.Entry
+	// Rejections of the entries that are not.
+	Rejections []catalog.Rejection
+}
+
+// Present is true if the catalog has an entry, in force or not.
+func (d Declaration) Present() bool { return d.Entry != nil || len(d.Rejections) > 0 }
+
+// Entry is everything known about what may be a catalog entry.
+type Entry struct {
+	Image
+	// WorkerImage that Image amounts to; nil where there is none.
+	WorkerImage *images.WorkerImage
 }
 
 // PoolDisks adds up the worker disks of one pool that are clones of one image.
@@ -65,4 +87,5 @@ type Sources struct {
 	StorageClasses  bool
 	StorageProfiles bool
 	Pools           bool
+	Catalog         bool
 }

@@ -30,14 +30,47 @@ import (
 // ReasonNotSelected is the reason for disks whose pool annotation matches no pool that asks for the image.
 const ReasonNotSelected = "NotSelected"
 
-// pools returns the pools that ask for the image and, under the name that their annotation gives, the
+// allPools returns the pools that ask for the image and, under the name that their annotation gives, the
 // disks that match none of them.
-func pools(in Image, class golden.Class, state golden.State, status images.WorkerImageStatus) []images.PoolStatus {
-	type key struct{ namespace, pool string }
-	disks := make(map[key]PoolDisks, len(in.Disks))
-	for _, d := range in.Disks {
-		disks[key{d.Namespace, d.Pool}] = d
+func allPools(in Image, image pool.Image) []images.PoolStatus {
+	asking := make(map[poolName]bool, len(in.Pools))
+	for _, p := range in.Pools {
+		asking[poolName{p.Namespace, p.DiskPool}] = true
 	}
+	out := askingPools(in, image)
+	for _, d := range in.Disks {
+		if !asking[poolName{d.Namespace, d.Pool}] {
+			out = append(out, notSelecting(d))
+		}
+	}
+	slices.SortStableFunc(out, comparePools)
+	// A pool object may bear the name that the annotation of stray disks gives; the object's entry stays.
+	return slices.CompactFunc(out, func(a, b images.PoolStatus) bool { return comparePools(a, b) == 0 })
+}
+
+// askingPools returns the pools that ask for the image.
+func askingPools(in Image, image pool.Image) []images.PoolStatus {
+	disks := make(map[poolName]PoolDisks, len(in.Disks))
+	for _, d := range in.Disks {
+		disks[poolName{d.Namespace, d.Pool}] = d
+	}
+	out := make([]images.PoolStatus, 0, len(in.Pools)+len(in.Disks))
+	for _, p := range in.Pools {
+		out = append(out, selecting(in, p, disks[poolName{p.Namespace, p.DiskPool}], image))
+	}
+	slices.SortFunc(out, comparePools)
+	return out
+}
+
+// poolName is how the disks of a pool name it.
+type poolName struct{ namespace, pool string }
+
+func comparePools(a, b images.PoolStatus) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// goldenOf is what pools are compared with.
+func goldenOf(class golden.Class, state golden.State, status images.WorkerImageStatus) pool.Image {
 	image := pool.Image{
 		Exists:           true,
 		State:            state,
@@ -48,26 +81,7 @@ func pools(in Image, class golden.Class, state golden.State, status images.Worke
 	if status.Storage != nil {
 		image.Size = status.Storage.Requested
 	}
-
-	out := make([]images.PoolStatus, 0, len(in.Pools)+len(in.Disks))
-	matched := make(map[key]bool, len(in.Pools))
-	for _, p := range in.Pools {
-		k := key{p.Namespace, p.DiskPool}
-		matched[k] = true
-		out = append(out, selecting(in, p, disks[k], image))
-	}
-	for _, d := range in.Disks {
-		if !matched[key{d.Namespace, d.Pool}] {
-			out = append(out, notSelecting(d))
-		}
-	}
-	slices.SortFunc(out, func(a, b images.PoolStatus) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	// A pool object may bear the name that the annotation of stray disks gives; the object's entry stays.
-	return slices.CompactFunc(out, func(a, b images.PoolStatus) bool {
-		return a.Namespace == b.Namespace && a.Name == b.Name
-	})
+	return image
 }
 
 func selecting(in Image, p pool.Pool, disks PoolDisks, image pool.Image) images.PoolStatus {

@@ -75,7 +75,8 @@ func WorkerImage(in Image, previous *images.WorkerImage, now metav1.Time) *image
 	if in.Sources.StorageProfiles {
 		out.Status.CloneStrategy = in.Profiles.CloneStrategy(class.Effective)
 	}
-	out.Status.Pools = pools(in, class, state, out.Status)
+	out.Status.Catalog = catalogStatus(in)
+	out.Status.Pools = allPools(in, goldenOf(class, state, out.Status))
 	out.Status.PoolCount = int32(len(out.Status.Pools))
 	out.Status.Conditions = conditions(in, state, out, previous, now)
 	return out
@@ -85,16 +86,20 @@ func WorkerImage(in Image, previous *images.WorkerImage, now metav1.Time) *image
 // read some time ago may be over.
 func stateOf(in Image, class golden.Class) golden.State {
 	if unreadable := in.Sources.unreadable(kindDataVolumes, kindClaims); len(unreadable) > 0 {
-		return golden.State{
-			Phase:   images.WorkerImageUnknown,
-			Ready:   metav1.ConditionUnknown,
-			Reason:  ReasonSourceNotReadable,
-			Message: notReadable(unreadable),
-		}
+		return unknownState(unreadable)
 	}
 	state := golden.StateOf(in.DataVolume, in.Claim, class)
 	state.Message = joinSentences(state.Message, remarks(in))
 	return state
+}
+
+func unknownState(unreadable []string) golden.State {
+	return golden.State{
+		Phase:   images.WorkerImageUnknown,
+		Ready:   metav1.ConditionUnknown,
+		Reason:  ReasonSourceNotReadable,
+		Message: notReadable(unreadable),
+	}
 }
 
 // remarks are findings that do not change where a golden stands.
@@ -160,6 +165,18 @@ func storage(dv *golden.DataVolume, claim *golden.Claim) *images.StorageStatus {
 		return nil
 	}
 	return &out
+}
+
+// catalogStatus is nil while the catalog cannot be read: an answer that was read some time ago may be over.
+func catalogStatus(in Image) *images.CatalogStatus {
+	if !in.Sources.Catalog {
+		return nil
+	}
+	out := &images.CatalogStatus{Declared: in.Catalog.Present()}
+	if in.Catalog.Entry != nil {
+		out.Drift = in.Catalog.Entry.Drift(in.DataVolume)
+	}
+	return out
 }
 
 func storageClass(class golden.Class) *images.StorageClassStatus {

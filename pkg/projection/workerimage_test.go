@@ -59,7 +59,7 @@ func ready() Image {
 		},
 		Classes:  storageclass.Classes{{Name: "replicated", VirtDefault: true}, {Name: "local"}},
 		Profiles: storageclass.Profiles{Strategies: map[string]string{"replicated": "csi-clone", "local": "copy"}},
-		Sources:  Sources{DataVolumes: true, Claims: true, StorageClasses: true, StorageProfiles: true, Pools: true},
+		Sources:  Sources{DataVolumes: true, Claims: true, StorageClasses: true, StorageProfiles: true, Pools: true, Catalog: true},
 	}
 }
 
@@ -103,6 +103,7 @@ func TestWorkerImageOfACompleteGolden(t *testing.T) {
 			},
 			StorageClass:  &images.StorageClassStatus{Declared: ptr.To("replicated"), Bound: ptr.To("replicated"), Effective: "replicated"},
 			CloneStrategy: "csi-clone",
+			Catalog:       &images.CatalogStatus{},
 			Pools:         []images.PoolStatus{match("tenant-a", images.DiskCounts{Cloned: 3, Cloning: 1}), match("tenant-b", images.DiskCounts{})},
 			PoolCount:     2,
 		},

@@ -51,6 +51,7 @@ func gather(in *Inputs, id golden.ID) (projection.Image, error) {
 			StorageClasses:  true,
 			StorageProfiles: true,
 			Pools:           true,
+			Catalog:         true,
 		},
 	}
 	var err error

@@ -341,6 +341,13 @@ const (
 	CatalogEntryInvalid CatalogEntryPhase = "Invalid"
 )
 
+const (
+	// ConditionValid is True while the catalog's entry is in force.
+	ConditionValid = "Valid"
+	// ConditionMaterialized is True while the image exists as a WorkerImage.
+	ConditionMaterialized = "Materialized"
+)
+
 // CatalogEntryStatus compares an entry with the cluster.
 type CatalogEntryStatus struct {
 	// declared is true when the catalog has the entry.
