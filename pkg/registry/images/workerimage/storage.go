@@ -19,21 +19,15 @@ package workerimage
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/reader"
 )
 
 // KeyPrefix is where the log keeps WorkerImages: an object's key is the prefix, a slash and its name.
@@ -59,8 +53,9 @@ type Config struct {
 }
 
 // REST serves WorkerImages. It wraps the Store and does not embed it: a verb is served only when it is
-// written here.
+// written here or is one of the Reader's.
 type REST struct {
+	*reader.Reader
 	store     *genericregistry.Store
 	plannable func() error
 	rehearser Rehearser
@@ -68,10 +63,6 @@ type REST struct {
 
 var (
 	_ rest.StandardStorage            = &REST{}
-	_ rest.Scoper                     = &REST{}
-	_ rest.ShortNamesProvider         = &REST{}
-	_ rest.CategoriesProvider         = &REST{}
-	_ rest.SingularNameProvider       = &REST{}
 	_ rest.ResetFieldsStrategy        = &REST{}
 	_ rest.MayReturnFullObjectDeleter = &REST{}
 )
@@ -88,47 +79,21 @@ func NewREST(config Config) (*REST, error) {
 		UpdateStrategy:            s,
 		DeleteStrategy:            s,
 		ResetFieldsStrategy:       s,
-		TableConvertor:            tableConvertor{},
+		TableConvertor:            newTable(),
 	}
-	options := &generic.StoreOptions{RESTOptions: restOptions(config.Codec, config.Storage), AttrFunc: Attributes}
-	if err := store.CompleteWithOptions(options); err != nil {
+	r, err := reader.New(reader.Config{
+		Store:      store,
+		Storage:    config.Storage,
+		Codec:      config.Codec,
+		KeyPrefix:  KeyPrefix,
+		Attributes: Attributes,
+		ShortNames: []string{"wi"},
+	})
+	if err != nil {
 		return nil, err
 	}
-	return &REST{store: store, plannable: config.Plannable, rehearser: config.Rehearser}, nil
+	return &REST{Reader: r, store: store, plannable: config.Plannable, rehearser: config.Rehearser}, nil
 }
-
-// restOptions hands s to the Store in place of one on etcd.
-func restOptions(codec runtime.Codec, s storage.Interface) generic.RESTOptions {
-	return generic.RESTOptions{
-		StorageConfig:  (&storagebackend.Config{Codec: codec}).ForResource(images.Resource("workerimages")),
-		ResourcePrefix: KeyPrefix,
-		Decorator: func(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,
-			func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
-			return s, func() {}, nil
-		},
-	}
-}
-
-// New returns an empty WorkerImage.
-func (r *REST) New() runtime.Object { return r.store.New() }
-
-// NewList returns an empty list of WorkerImages.
-func (r *REST) NewList() runtime.Object { return r.store.NewList() }
-
-// Destroy releases what the Store holds.
-func (r *REST) Destroy() { r.store.Destroy() }
-
-// NamespaceScoped is false: a WorkerImage belongs to the cluster.
-func (r *REST) NamespaceScoped() bool { return false }
-
-// GetSingularName returns the singular name of the resource.
-func (r *REST) GetSingularName() string { return r.store.GetSingularName() }
-
-// ShortNames returns the abbreviations that kubectl accepts.
-func (r *REST) ShortNames() []string { return []string{"wi"} }
-
-// Categories returns the groups of resources that the resource is listed with.
-func (r *REST) Categories() []string { return []string{"cozystack"} }
 
 // DeleteReturnsDeletedObject tells whether a delete answers with the object.
 func (r *REST) DeleteReturnsDeletedObject() bool { return r.store.DeleteReturnsDeletedObject() }
@@ -136,24 +101,4 @@ func (r *REST) DeleteReturnsDeletedObject() bool { return r.store.DeleteReturnsD
 // GetResetFields returns the fields that a user's word does not count for.
 func (r *REST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return r.store.GetResetFields()
-}
-
-// Get returns the WorkerImage of that name.
-func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return r.store.Get(ctx, name, options)
-}
-
-// List returns the WorkerImages that the options select.
-func (r *REST) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
-	return r.store.List(ctx, options)
-}
-
-// Watch streams the changes of the WorkerImages that the options select.
-func (r *REST) Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error) {
-	return r.store.Watch(ctx, options)
-}
-
-// ConvertToTable returns what kubectl get prints.
-func (r *REST) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
-	return r.store.ConvertToTable(ctx, object, tableOptions)
 }

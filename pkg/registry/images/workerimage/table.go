@@ -17,119 +17,96 @@ limitations under the License.
 package workerimage
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/reader"
 )
 
-// shortSchematic is how many characters of a schematic id are printed.
-const shortSchematic = 12
-
-var columns = []metav1.TableColumnDefinition{
-	{Name: "Name", Type: "string", Format: "name", Description: "Name of the image and of its golden."},
-	{Name: "Version", Type: "string", Description: "Talos release."},
-	{Name: "Phase", Type: "string", Description: "Where the image stands."},
-	{Name: "Progress", Type: "string", Description: "Progress of the import."},
-	{Name: "StorageClass", Type: "string", Description: "Class that clones are compared with."},
-	{Name: "Size", Type: "string", Description: "Size that was asked for."},
-	{Name: "Pools", Type: "integer", Description: "Number of pools that consume the image, as far as you may see them."},
-	{Name: "Age", Type: "date", Description: "Time since the golden was made."},
-	{Name: "Schematic", Type: "string", Priority: 1, Description: "First characters of the schematic id."},
-	{Name: "Clone", Type: "string", Priority: 1, Description: "Strategy of clones within the class."},
-	{Name: "Declared", Type: "string", Priority: 1, Description: "Whether the catalog declares the image."},
-	{Name: "Reason", Type: "string", Priority: 1, Description: "Reason of the condition Ready."},
-	{Name: "Source", Type: "string", Priority: 1, Description: "Where the image was imported from."},
-}
-
-type tableConvertor struct{}
-
-func (tableConvertor) ConvertToTable(_ context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
-	table := &metav1.Table{}
-	switch o := object.(type) {
-	case *images.WorkerImage:
-		table.ResourceVersion = o.ResourceVersion
-		table.Rows = []metav1.TableRow{row(o)}
-	case *images.WorkerImageList:
-		table.ListMeta = o.ListMeta
-		table.Rows = make([]metav1.TableRow, 0, len(o.Items))
-		for i := range o.Items {
-			table.Rows = append(table.Rows, row(&o.Items[i]))
-		}
-	default:
-		return nil, fmt.Errorf("not a WorkerImage or a list of them: %T", object)
-	}
-	if options, ok := tableOptions.(*metav1.TableOptions); !ok || !options.NoHeaders {
-		table.ColumnDefinitions = columns
-	}
-	return table, nil
-}
-
-func row(image *images.WorkerImage) metav1.TableRow {
-	s := &image.Status
-	return metav1.TableRow{
-		Object: runtime.RawExtension{Object: image},
-		Cells: []any{
-			image.Name,
-			image.Spec.Version,
-			string(s.Phase),
-			progress(s.Progress),
-			effectiveClass(s),
-			size(s),
-			int64(s.PoolCount),
-			metatable.ConvertToHumanReadableDateType(image.CreationTimestamp),
-			image.Spec.SchematicID[:min(shortSchematic, len(image.Spec.SchematicID))],
-			s.CloneStrategy,
-			declared(s),
-			readyReason(s),
-			sourceURL(s),
+// newTable returns what kubectl get prints.
+func newTable() reader.Table[images.WorkerImage, *images.WorkerImage] {
+	return reader.Table[images.WorkerImage, *images.WorkerImage]{
+		Items: func(list runtime.Object) ([]images.WorkerImage, bool) {
+			l, ok := list.(*images.WorkerImageList)
+			if !ok {
+				return nil, false
+			}
+			return l.Items, true
+		},
+		Columns: []reader.Column[images.WorkerImage]{
+			reader.Name[images.WorkerImage]("Name of the image and of its golden."),
+			reader.Always("Version", "string", "Talos release.", version),
+			reader.Always("Phase", "string", "Where the image stands.", phase),
+			reader.Always("Progress", "string", "Progress of the import.", progress),
+			reader.Always("StorageClass", "string", "Class that clones are compared with.", effectiveClass),
+			reader.Always("Size", "string", "Size that was asked for.", size),
+			reader.Always("Pools", "integer", "Number of pools that consume the image, as far as you may see them.", pools),
+			reader.Always("Age", "date", "Time since the golden was made.", age),
+			reader.Wide("Schematic", "string", "First characters of the schematic id.", schematic),
+			reader.Wide("Clone", "string", "Strategy of clones within the class.", cloneStrategy),
+			reader.Wide("Declared", "string", "Whether the catalog declares the image.", declared),
+			reader.Wide("Reason", "string", "Reason of the condition Ready.", readyReason),
+			reader.Wide("Source", "string", "Where the image was imported from.", sourceURL),
 		},
 	}
 }
 
-func progress(percent *int32) string {
-	if percent == nil {
+func version(image *images.WorkerImage) any { return image.Spec.Version }
+
+func phase(image *images.WorkerImage) any { return string(image.Status.Phase) }
+
+func progress(image *images.WorkerImage) any {
+	if image.Status.Progress == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d%%", *percent)
+	return fmt.Sprintf("%d%%", *image.Status.Progress)
 }
 
-func effectiveClass(s *images.WorkerImageStatus) string {
-	if s.StorageClass == nil {
+func effectiveClass(image *images.WorkerImage) any {
+	if image.Status.StorageClass == nil {
 		return ""
 	}
-	return s.StorageClass.Effective
+	return image.Status.StorageClass.Effective
 }
 
-func size(s *images.WorkerImageStatus) string {
-	if s.Storage == nil {
+func size(image *images.WorkerImage) any {
+	if image.Status.Storage == nil {
 		return ""
 	}
-	return s.Storage.Requested
+	return image.Status.Storage.Requested
 }
 
-func declared(s *images.WorkerImageStatus) string {
-	if s.Catalog == nil {
+func pools(image *images.WorkerImage) any { return int64(image.Status.PoolCount) }
+
+func age(image *images.WorkerImage) any {
+	return metatable.ConvertToHumanReadableDateType(image.CreationTimestamp)
+}
+
+func schematic(image *images.WorkerImage) any { return reader.Short(image.Spec.SchematicID) }
+
+func cloneStrategy(image *images.WorkerImage) any { return image.Status.CloneStrategy }
+
+func declared(image *images.WorkerImage) any {
+	if image.Status.Catalog == nil {
 		return ""
 	}
-	return fmt.Sprint(s.Catalog.Declared)
+	return fmt.Sprint(image.Status.Catalog.Declared)
 }
 
-func readyReason(s *images.WorkerImageStatus) string {
-	if c := meta.FindStatusCondition(s.Conditions, images.ConditionReady); c != nil {
+func readyReason(image *images.WorkerImage) any {
+	if c := meta.FindStatusCondition(image.Status.Conditions, images.ConditionReady); c != nil {
 		return c.Reason
 	}
 	return ""
 }
 
-func sourceURL(s *images.WorkerImageStatus) string {
-	if s.Source == nil {
+func sourceURL(image *images.WorkerImage) any {
+	if image.Status.Source == nil {
 		return ""
 	}
-	return s.Source.URL
+	return image.Status.Source.URL
 }

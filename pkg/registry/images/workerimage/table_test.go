@@ -49,7 +49,7 @@ func image() *images.WorkerImage {
 }
 
 func TestTableShowsWhatMatters(t *testing.T) {
-	table, err := tableConvertor{}.ConvertToTable(t.Context(), image(), nil)
+	table, err := newTable().ConvertToTable(t.Context(), image(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func TestTableShowsWhatMatters(t *testing.T) {
 }
 
 func TestTableOfAnObjectThatSaysNothing(t *testing.T) {
-	table, err := tableConvertor{}.ConvertToTable(t.Context(), &images.WorkerImage{}, nil)
+	table, err := newTable().ConvertToTable(t.Context(), &images.WorkerImage{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(table.Rows[0].Cells), len(columns); got != want {
+	if got, want := len(table.Rows[0].Cells), len(newTable().Columns); got != want {
 		t.Errorf("%d cells under %d columns", got, want)
 	}
 }
@@ -85,7 +85,7 @@ func TestTableOfAListKeepsItsPage(t *testing.T) {
 		ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "next", RemainingItemCount: ptr.To[int64](3)},
 		Items:    []images.WorkerImage{*image(), *image()},
 	}
-	table, err := tableConvertor{}.ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true})
+	table, err := newTable().ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTableOfAListKeepsItsPage(t *testing.T) {
 }
 
 func TestTableOfSomethingElseIsAnError(t *testing.T) {
-	if _, err := (tableConvertor{}).ConvertToTable(t.Context(), &images.Option{}, nil); err == nil {
+	if _, err := newTable().ConvertToTable(t.Context(), &images.Option{}, nil); err == nil {
 		t.Error("an Option was printed as a WorkerImage")
 	}
 }
