@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
@@ -39,6 +40,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
@@ -90,18 +92,18 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, err
 	}
 	var inv *inventory.Inventory
-	log := memory.NewLog(memory.LogOptions{
-		First:    memory.FirstResourceVersion(time.Now(), identity()),
-		Attrs:    workerimage.Attributes,
-		NotReady: func() string { return notReady(inv) },
-	})
+	first := memory.FirstResourceVersion(time.Now(), identity())
+	newLog := func(attributes storage.AttrFunc) *memory.Log {
+		return memory.NewLog(memory.LogOptions{First: first, Attrs: attributes, NotReady: func() string { return notReady(inv) }})
+	}
+	logs := publisher{images: newLog(workerimage.Attributes), entries: newLog(catalogentry.Attributes)}
 	inv = inventory.New(inventory.Config{
 		Sources:          c.extra.Sources,
 		GoldensNamespace: c.extra.GoldensNamespace,
 		Platform:         c.extra.Platform,
 		Catalog:          c.extra.Catalog,
 		CatalogKey:       c.extra.CatalogKey,
-		Publisher:        publisher{log: log},
+		Publisher:        logs,
 		Clock:            clock.RealClock{},
 	})
 	writer := backend.New(backend.Config{
@@ -111,7 +113,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		Plan:        planner(inv),
 		Observer:    inv,
 	})
-	if err := installAPIGroup(generic, log, inv, writer); err != nil {
+	if err := installAPIGroup(generic, logs, inv, writer); err != nil {
 		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
 	}
 	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
@@ -120,18 +122,18 @@ func (c CompletedConfig) New() (*Server, error) {
 	return &Server{Generic: generic, background: append(c.extra.Background, inv.Run)}, nil
 }
 
-func installAPIGroup(generic *genericapiserver.GenericAPIServer, log *memory.Log, inv *inventory.Inventory, writer *backend.Backend) error {
-	storage := memory.New(memory.Options{
-		Log:      log,
-		Backend:  writer,
-		Resource: images.Resource("workerimages"),
-		Prefix:   workerimage.KeyPrefix,
-		NewFunc:  func() runtime.Object { return &images.WorkerImage{} },
-	})
+func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend) error {
+	codec := Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
 	workerImages, err := workerimage.NewREST(workerimage.Config{
-		Scheme:    Scheme,
-		Codec:     Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion),
-		Storage:   storage,
+		Scheme: Scheme,
+		Codec:  codec,
+		Storage: memory.New(memory.Options{
+			Log:      logs.images,
+			Backend:  writer,
+			Resource: images.Resource("workerimages"),
+			Prefix:   workerimage.KeyPrefix,
+			NewFunc:  func() runtime.Object { return &images.WorkerImage{} },
+		}),
 		Plan:      planner(inv),
 		Plannable: func() error { return plannable(inv) },
 		Rehearser: writer,
@@ -139,9 +141,21 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, log *memory.Log
 	if err != nil {
 		return err
 	}
+	catalogEntries, err := catalogentry.NewREST(Scheme, codec, memory.New(memory.Options{
+		Log:      logs.entries,
+		Resource: images.Resource("catalogentries"),
+		Prefix:   catalogentry.KeyPrefix,
+		NewFunc:  func() runtime.Object { return &images.CatalogEntry{} },
+	}))
+	if err != nil {
+		return err
+	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(images.GroupName, Scheme, metav1.ParameterCodec, Codecs)
 	group.NegotiatedSerializer = negotiatedSerializer{Codecs}
-	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{"workerimages": workerImages}
+	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
+		"workerimages":   workerImages,
+		"catalogentries": catalogEntries,
+	}
 	return generic.InstallAPIGroup(&group)
 }
 

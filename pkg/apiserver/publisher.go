@@ -17,31 +17,48 @@ limitations under the License.
 package apiserver
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
-// publisher puts what the inventory finds into the log.
+// publisher puts what the inventory finds into the logs.
 type publisher struct {
-	log *memory.Log
+	images, entries *memory.Log
 }
 
 var _ inventory.Publisher = publisher{}
 
-// Publish makes image the current object of that name, or removes it where image is nil.
-func (p publisher) Publish(name string, image *images.WorkerImage) error {
-	key := workerimage.KeyPrefix + "/" + name
-	if image == nil {
-		_, err := p.log.Remove(key)
+// PublishImage makes image the current object of that name, or removes it where image is nil.
+func (p publisher) PublishImage(name string, image *images.WorkerImage) error {
+	return publish(p.images, workerimage.KeyPrefix+"/"+name, image)
+}
+
+// PublishEntry makes entry the current object of that name, or removes it where entry is nil.
+func (p publisher) PublishEntry(name string, entry *images.CatalogEntry) error {
+	return publish(p.entries, catalogentry.KeyPrefix+"/"+name, entry)
+}
+
+func publish[O any, P interface {
+	*O
+	runtime.Object
+}](log *memory.Log, key string, object P) error {
+	if object == nil {
+		_, err := log.Remove(key)
 		return err
 	}
 	// The log puts its version on what it is given.
-	own := *image
-	_, err := p.log.Apply(key, &own)
+	own := *object
+	_, err := log.Apply(key, P(&own))
 	return err
 }
 
-// Ready opens the log to requests.
-func (p publisher) Ready() { p.log.SetReady(true) }
+// Ready opens the logs to requests.
+func (p publisher) Ready() {
+	p.images.SetReady(true)
+	p.entries.SetReady(true)
+}

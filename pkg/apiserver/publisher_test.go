@@ -17,6 +17,7 @@ limitations under the License.
 package apiserver
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,18 +25,60 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
-// The inventory compares the next image with the one that it published last.
-func TestPublishingAnImageDoesNotModifyIt(t *testing.T) {
-	p := publisher{log: memory.NewLog(memory.LogOptions{First: 1, Attrs: storage.DefaultClusterScopedAttr})}
+func newPublisher() publisher {
+	newLog := func() *memory.Log {
+		return memory.NewLog(memory.LogOptions{First: 1, Attrs: storage.DefaultClusterScopedAttr})
+	}
+	return publisher{images: newLog(), entries: newLog()}
+}
+
+// The inventory compares the next object with the one that it published last.
+func TestPublishingAnObjectDoesNotModifyIt(t *testing.T) {
+	p := newPublisher()
 	image := &images.WorkerImage{ObjectMeta: metav1.ObjectMeta{Name: "talos-worker-aaa-v1.13.6", UID: "1"}}
-	before := image.DeepCopy()
-	if err := p.Publish(image.Name, image); err != nil {
+	entry := &images.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: "talos-worker-aaa-v1.13.6", UID: "2"}}
+	imageBefore, entryBefore := image.DeepCopy(), entry.DeepCopy()
+	if err := errors.Join(p.PublishImage(image.Name, image), p.PublishEntry(entry.Name, entry)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, image); diff != "" {
+	if diff := cmp.Diff(imageBefore, image); diff != "" {
 		t.Errorf("the image changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(entryBefore, entry); diff != "" {
+		t.Errorf("the entry changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestWhatIsGoneIsRemovedFromItsLogAlone(t *testing.T) {
+	const name = "talos-worker-aaa-v1.13.6"
+	p := newPublisher()
+	if err := errors.Join(
+		p.PublishImage(name, &images.WorkerImage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}),
+		p.PublishEntry(name, &images.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "2"}}),
+		p.PublishImage(name, nil),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if image, _ := p.images.Get(workerimage.KeyPrefix + "/" + name); image != nil {
+		t.Errorf("the image is still there: %v", image)
+	}
+	if entry, _ := p.entries.Get(catalogentry.KeyPrefix + "/" + name); entry == nil {
+		t.Error("the entry is gone as well")
+	}
+}
+
+func TestBothLogsOpenTogether(t *testing.T) {
+	p := newPublisher()
+	if p.images.Ready() || p.entries.Ready() {
+		t.Error("a log is open before all is published")
+	}
+	p.Ready()
+	if !p.images.Ready() || !p.entries.Ready() {
+		t.Error("a log is closed although all is published")
 	}
 }

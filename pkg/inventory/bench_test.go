@@ -50,8 +50,9 @@ const (
 // discard is a Publisher that nobody reads.
 type discard struct{}
 
-func (discard) Publish(string, *images.WorkerImage) error { return nil }
-func (discard) Ready()                                    {}
+func (discard) PublishImage(string, *images.WorkerImage) error  { return nil }
+func (discard) PublishEntry(string, *images.CatalogEntry) error { return nil }
+func (discard) Ready()                                          {}
 
 // BenchmarkDiskEvent measures what it costs until the image of a disk that changed is published, from the
 // object as a watch delivers it. The ratio compares a cluster with many disks to one with few.

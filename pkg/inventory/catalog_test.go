@@ -24,6 +24,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 )
 
 const (
@@ -124,6 +127,244 @@ func TestClassesAreReadableWhileTheirSourceIs(t *testing.T) {
 		f.pass(time.Minute)
 		if classes, readable := f.Classes(); readable || len(classes) != 2 {
 			t.Errorf("while they cannot be read: %v, readable: %t", classes, readable)
+		}
+	})
+}
+
+func TestAPoolChangesItsImageAndItsEntry(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.startReady()
+		f.pools.put(poolObject("tenant-b", poolA, imageID(goldA)))
+		f.expect("a second pool", goldA+" Ready")
+		f.expectEntries("a second pool", goldA+" Ready")
+		if image, entry := f.out.image(t, goldA), f.out.entry(t, goldA); !cmp.Equal(image.Status.Pools, entry.Status.Pools) || entry.Status.PoolCount != 2 {
+			t.Errorf("the image has %d pools and the entry %d", image.Status.PoolCount, entry.Status.PoolCount)
+		}
+	})
+}
+
+func TestAnEntryComesAndGoesWithTheCatalogAndThePools(t *testing.T) {
+	pool := poolObject("tenant-a", poolA, imageID(goldA))
+	run(t, func(f *fixture) {
+		f.configMaps.put(catalogObject(declaresA))
+		f.start()
+		f.expectEntries("declared", goldA+" Available")
+		f.pools.put(pool)
+		f.expectEntries("a pool asks for it", goldA+" Missing")
+		f.configMaps.put(catalogObject(""))
+		f.expectEntries("the pool alone", goldA+" Missing")
+		f.dataVolumes.put(goldenObject(goldA, phase("Pending")))
+		f.expectEntries("it is made", goldA+" Pending")
+		f.dataVolumes.remove(goldenObject(goldA))
+		f.expectEntries("it is gone", goldA+" Missing")
+		f.pools.remove(pool)
+		f.expectEntries("nobody names it", goldA+" gone")
+		if len(f.worker.entries.published) != 0 {
+			t.Errorf("it is remembered: %v", f.worker.entries.published)
+		}
+		f.pass(2 * publishInterval)
+		f.expectEntries("nothing is left to say")
+	})
+}
+
+func TestAnImageOutlivesItsEntry(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.configMaps.put(catalogObject(declaresA))
+		f.startReady()
+		f.pools.remove(poolObject("tenant-a", poolA, imageID(goldA)))
+		f.pass(publishInterval)
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "False Drift" {
+			t.Errorf("while it is declared: CatalogSynced is %s", got)
+		}
+		f.published()
+		f.out.takeEntries()
+		f.configMaps.remove(catalogObject(""))
+		f.expect("the catalog is gone", goldA+" Ready")
+		f.expectEntries("the catalog is gone", goldA+" gone")
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "False NotDeclared" {
+			t.Errorf("when it is not: CatalogSynced is %s", got)
+		}
+	})
+}
+
+func TestFurtherChangesOfAnEntryWaitForTheEndOfTheSecond(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.startReady()
+		f.pools.put(poolObject("tenant-b", poolA, imageID(goldA)))
+		f.expectEntries("the first change", goldA+" Ready")
+		f.pools.put(poolObject("tenant-c", poolA, imageID(goldA)))
+		f.settle()
+		f.pools.put(poolObject("tenant-d", poolA, imageID(goldA)))
+		f.pass(publishInterval - tick)
+		f.expectEntries("further ones")
+		f.pass(tick)
+		f.expectEntries("the second is over", goldA+" Ready")
+		if got := f.out.entry(t, goldA).Status.PoolCount; got != 4 {
+			t.Errorf("the last state was dropped for %d pools", got)
+		}
+	})
+}
+
+func TestAnAnswerOfAnEntryDoesNotWait(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.startReady()
+		f.pools.put(poolObject("tenant-b", poolA, imageID(goldA)))
+		f.settle()
+		f.out.takeEntries()
+		f.configMaps.put(catalogObject(declaresA))
+		f.expectEntries("it is declared within the second", goldA+" Ready")
+	})
+}
+
+func TestSomebodyWaitsForThePhaseAndForAnswersOfAnEntry(t *testing.T) {
+	from := &images.CatalogEntry{Status: images.CatalogEntryStatus{
+		Phase:      images.CatalogEntryAvailable,
+		Conditions: []metav1.Condition{{Type: images.ConditionValid, Status: metav1.ConditionTrue, Reason: "Declared"}},
+	}}
+	changes := map[string]struct {
+		change func(*images.CatalogEntry)
+		want   bool
+	}{
+		"nothing":                 {change: func(*images.CatalogEntry) {}},
+		"a pool more":             {change: func(e *images.CatalogEntry) { e.Status.PoolCount++ }},
+		"the phase":               {change: func(e *images.CatalogEntry) { e.Status.Phase = images.CatalogEntryMissing }, want: true},
+		"an answer":               {change: func(e *images.CatalogEntry) { e.Status.Conditions[0].Status = metav1.ConditionFalse }, want: true},
+		"the reason of an answer": {change: func(e *images.CatalogEntry) { e.Status.Conditions[0].Reason = "Rejected" }, want: true},
+	}
+	for what, tc := range changes {
+		to := from.DeepCopy()
+		tc.change(to)
+		if got := urgentEntry(from, to); got != tc.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if !urgentEntry(nil, from) || !urgentEntry(from, nil) {
+		t.Error("that it comes or goes is not waited for")
+	}
+}
+
+func TestAnImageThatChangesAloneLeavesItsEntry(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.configMaps.put(catalogObject(declaresA))
+		f.importing("1%")
+		f.start()
+		f.pass(publishInterval)
+		f.out.takeEntries()
+		f.importing("2%")
+		f.pass(2 * publishInterval)
+		f.expectEntries("the import goes on")
+	})
+}
+
+func TestWhatIsRefusedOfAnEntryIsPublishedLater(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.start()
+		f.out.refuse(errors.New("no room"))
+		f.configMaps.put(catalogObject(declaresA))
+		f.pass(5 * publishInterval)
+		f.expectEntries("while it refuses")
+		f.out.refuse(nil)
+		f.pass(publishInterval)
+		f.expectEntries("when it does not", goldA+" Available")
+	})
+}
+
+func TestEntriesArePublishedBeforeItIsReady(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.configMaps.blocked = make(chan struct{})
+		f.configMaps.put(catalogObject(declaresA))
+		f.start()
+		f.pass(time.Minute)
+		if f.out.isReady() {
+			t.Error("ready before the catalog has answered")
+		}
+		close(f.configMaps.blocked)
+		f.expectEntries("when it has", goldA+" Available")
+		if !f.out.isReady() {
+			t.Error("not ready although all is published")
+		}
+	})
+}
+
+func TestACatalogThatCannotBeReadIsUnknownAndItsEntriesStay(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.configMaps.put(catalogObject(declaresA))
+		f.startReady()
+		f.configMaps.fail(errForbidden)
+		f.pass(time.Minute)
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "Unknown SourceNotReadable" {
+			t.Errorf("CatalogSynced is %s", got)
+		}
+		entry := f.out.entry(t, goldA)
+		if !entry.Status.Declared || entry.Spec.Storage != "6Gi" {
+			t.Errorf("the entry forgot what it was: %+v", entry)
+		}
+		if !f.out.isReady() {
+			t.Error("a catalog that cannot be read keeps everything else away")
+		}
+		f.configMaps.recover()
+		f.pass(foundWithin)
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "False Drift" {
+			t.Errorf("when it can be read: CatalogSynced is %s", got)
+		}
+	})
+}
+
+func TestWithoutAnyGoodCatalogNobodyKnows(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.configMaps.put(catalogObject(noCatalog))
+		f.startReady()
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "Unknown SourceNotReadable" || f.CatalogReadable() {
+			t.Errorf("CatalogSynced is %s, readable: %t", got, f.CatalogReadable())
+		}
+		f.configMaps.put(catalogObject(declaresA))
+		f.settle()
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "False Drift" || !f.CatalogReadable() {
+			t.Errorf("when there is one: CatalogSynced is %s, readable: %t", got, f.CatalogReadable())
+		}
+		f.configMaps.put(catalogObject(noCatalog))
+		f.settle()
+		if got := f.condition(goldA, images.ConditionCatalogSynced); got != "False Drift" || !f.CatalogReadable() {
+			t.Errorf("the last good one is in force: CatalogSynced is %s, readable: %t", got, f.CatalogReadable())
+		}
+	})
+}
+
+func TestTheCatalogIsReportedOnceForEachContent(t *testing.T) {
+	run(t, func(f *fixture) {
+		expect := func(why string, want ...string) {
+			t.Helper()
+			f.settle()
+			if diff := cmp.Diff(want, f.out.takeReports(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: %s", why, diff)
+			}
+		}
+		expect("before it was read")
+		f.start()
+		expect("absent", "there: false, a catalog: true, entries: 0, rejected: 0")
+		f.configMaps.put(catalogObject(declaresA))
+		expect("there", "there: true, a catalog: true, entries: 1, rejected: 0")
+		f.configMaps.put(catalogObject("# written in another way\n" + declaresA))
+		expect("the same")
+		f.configMaps.expireWatches()
+		f.pass(foundWithin)
+		expect("listed again")
+		f.configMaps.put(catalogObject("images: [{schematicID: aaa, version: v1}]"))
+		expect("rejected", "there: true, a catalog: true, entries: 0, rejected: 1")
+		f.configMaps.put(catalogObject(noCatalog))
+		expect("none", "there: true, a catalog: false, entries: 0, rejected: 1")
+		f.configMaps.remove(catalogObject(""))
+		expect("gone", "there: false, a catalog: true, entries: 0, rejected: 0")
+	})
+}
+
+func TestTheCatalogIsReportedAlthoughGoldensCannotBeRead(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.dataVolumes.fail(errAbsent)
+		f.configMaps.put(catalogObject(declaresA))
+		f.start()
+		if got := f.out.takeReports(); len(got) != 1 {
+			t.Errorf("reports %v", got)
 		}
 	})
 }

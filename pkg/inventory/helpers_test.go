@@ -179,7 +179,7 @@ func cdiObject(name, override string) *unstructured.Unstructured {
 // catalogObject is the ConfigMap of the catalog.
 func catalogObject(document string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: catalogName.Namespace, Name: catalogName.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: catalogName.Namespace, Name: catalogName.Name, UID: "catalog"},
 		Data:       map[string]string{"catalog.yaml": document},
 	}
 }
@@ -352,14 +352,51 @@ func nameOf(o object) types.NamespacedName {
 
 // publications is a Publisher that remembers.
 type publications struct {
-	mu     sync.Mutex
-	ready  bool
-	images map[string]*images.WorkerImage
-	log    []string
-	err    error
+	mu      sync.Mutex
+	ready   bool
+	images  map[string]*images.WorkerImage
+	log     []string
+	entries map[string]*images.CatalogEntry
+	// entryLog is that of the catalog entries.
+	entryLog []string
+	reports  []string
+	err      error
 }
 
-func (p *publications) Publish(name string, image *images.WorkerImage) error {
+func (p *publications) report(_ context.Context, r CatalogReport) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isThere := r.UID != ""
+	p.reports = append(p.reports, fmt.Sprintf("there: %t, a catalog: %t, entries: %d, rejected: %d",
+		isThere, r.Err == "", len(r.Catalog.Entries), len(r.Catalog.Rejected)))
+}
+
+// takeReports is take for reports about the catalog.
+func (p *publications) takeReports() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	reports := p.reports
+	p.reports = nil
+	return reports
+}
+
+func (p *publications) PublishEntry(name string, entry *images.CatalogEntry) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return p.err
+	}
+	if entry == nil {
+		delete(p.entries, name)
+		p.entryLog = append(p.entryLog, name+" gone")
+		return nil
+	}
+	p.entries[name] = entry
+	p.entryLog = append(p.entryLog, fmt.Sprintf("%s %s", name, entry.Status.Phase))
+	return nil
+}
+
+func (p *publications) PublishImage(name string, image *images.WorkerImage) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
@@ -391,6 +428,15 @@ func (p *publications) take() []string {
 	return log
 }
 
+// takeEntries is take for catalog entries.
+func (p *publications) takeEntries() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	log := p.entryLog
+	p.entryLog = nil
+	return log
+}
+
 func (p *publications) isReady() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -406,6 +452,17 @@ func (p *publications) image(t *testing.T, name string) *images.WorkerImage {
 		t.Fatalf("no image %s, only %v", name, slices.Sorted(maps.Keys(p.images)))
 	}
 	return image
+}
+
+func (p *publications) entry(t *testing.T, name string) *images.CatalogEntry {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entry := p.entries[name]
+	if entry == nil {
+		t.Fatalf("no catalog entry %s, only %v", name, slices.Sorted(maps.Keys(p.entries)))
+	}
+	return entry
 }
 
 func (p *publications) refuse(err error) {
@@ -441,7 +498,7 @@ func newFixture(t *testing.T, streams bool) *fixture {
 	f := &fixture{
 		t:           t,
 		clock:       clocktesting.NewFakeClock(start),
-		out:         &publications{images: map[string]*images.WorkerImage{}},
+		out:         &publications{images: map[string]*images.WorkerImage{}, entries: map[string]*images.CatalogEntry{}},
 		dataVolumes: source(), claims: source(), classes: source(), profiles: source(), cdis: source(), pools: source(), configMaps: source(),
 	}
 	f.Inventory = New(Config{
@@ -458,6 +515,7 @@ func newFixture(t *testing.T, streams bool) *fixture {
 		Platform:         platform,
 		Catalog:          catalogName,
 		CatalogKey:       "catalog.yaml",
+		ReportCatalog:    f.out.report,
 		Publisher:        f.out,
 		Clock:            f.clock,
 	})
@@ -496,6 +554,15 @@ func (f *fixture) published() []string {
 	return f.out.take()
 }
 
+// expectEntries is expect for catalog entries.
+func (f *fixture) expectEntries(why string, want ...string) {
+	f.t.Helper()
+	f.settle()
+	if diff := cmp.Diff(want, f.out.takeEntries(), cmpopts.EquateEmpty()); diff != "" {
+		f.t.Errorf("%s: %s", why, diff)
+	}
+}
+
 func (f *fixture) source(name string) SourceHealth {
 	f.t.Helper()
 	for _, h := range f.Health() {
@@ -518,6 +585,7 @@ func (f *fixture) startReady() {
 	f.start()
 	f.pass(publishInterval)
 	f.out.take()
+	f.out.takeEntries()
 }
 
 // condition of an image, as status and reason.

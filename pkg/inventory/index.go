@@ -31,8 +31,8 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/storageclass"
 )
 
-// index holds the values of all kinds and finds those that matter to an image. What it has learned since
-// it was last asked is the set of images to project again.
+// index holds the values of all kinds and finds those that matter to an image or to a catalog entry, which
+// have one name. What it has learned since it was last asked is the set of names to project again.
 //
 // It does not lock.
 type index struct {
@@ -57,8 +57,13 @@ type index struct {
 	// poolsOf lists the pools that ask for an image, by its name.
 	poolsOf map[string]*consumers
 
-	// catalog is the last one that could be read.
+	// catalog is the last one that could be read, and parsed is false until one was.
 	catalog *catalog.Catalog
+	parsed  bool
+	// declarations are what it says about each image that it names.
+	declarations map[string]projection.Declaration
+	// reportDue is true while nobody was told what became of the document.
+	reportDue bool
 
 	// classList and strategies are what the tables say, nil until they are asked for.
 	classList  storageclass.Classes
@@ -76,6 +81,8 @@ func newIndex(goldensNamespace string) *index {
 		diskOf:           multimap[key, key]{},
 		poolsOf:          map[string]*consumers{},
 		catalog:          catalog.Empty(),
+		declarations:     map[string]projection.Declaration{},
+		reportDue:        true,
 		dirty:            sets.New[string](),
 	}
 	x.dataVolumes = newTable(sameDataVolume, x.dataVolumeMoved)
@@ -88,15 +95,31 @@ func newIndex(goldensNamespace string) *index {
 	return x
 }
 
-// takeDirty returns the names of the images that may have changed since it was last called, sorted.
+// takeDirty returns the names of the images and catalog entries that may have changed since it was last called, sorted.
 func (x *index) takeDirty() []string {
 	names := sets.List(x.dirty)
 	clear(x.dirty)
 	return names
 }
 
-// markAll makes every image dirty.
-func (x *index) markAll() { x.dirty = x.dirty.Union(x.images) }
+// markAll makes every image and every catalog entry dirty.
+func (x *index) markAll() {
+	for name := range x.images {
+		x.dirty.Insert(name)
+	}
+	for name := range x.declarations {
+		x.dirty.Insert(name)
+	}
+	for name := range x.poolsOf {
+		x.dirty.Insert(name)
+	}
+}
+
+// known is true for the name of an image or of a catalog entry.
+func (x *index) known(name string) bool {
+	_, declared := x.declarations[name]
+	return declared || x.images.Has(name) || x.poolsOf[name] != nil
+}
 
 // image returns everything known about an image name. What it returns is never modified afterwards.
 func (x *index) image(name string) (projection.Image, bool) {
@@ -104,7 +127,7 @@ func (x *index) image(name string) (projection.Image, bool) {
 	if !ok {
 		return projection.Image{}, false
 	}
-	out := projection.Image{ID: id, Classes: x.classValues(), Profiles: x.profileValues()}
+	out := projection.Image{ID: id, Classes: x.classValues(), Profiles: x.profileValues(), Catalog: x.declarations[name]}
 	out.DataVolume = x.golden(name)
 	claimName := x.claimName(name)
 	out.Claim = x.claims.values[key{x.goldensNamespace, claimName}].golden
@@ -129,12 +152,12 @@ func (x *index) claimName(image string) string {
 	return image
 }
 
-// markUsers makes the images dirty that the claim of that name in the goldens' namespace holds.
+// markUsers makes the names dirty of the images that the claim of that name in the goldens' namespace holds.
 func (x *index) markUsers(claim string) {
 	for image := range x.claimedBy[claim] {
 		x.dirty.Insert(image)
 	}
-	if x.images.Has(claim) && x.claimName(claim) == claim {
+	if x.known(claim) && x.claimName(claim) == claim {
 		x.dirty.Insert(claim)
 	}
 }
@@ -308,7 +331,12 @@ func sameClaim(a, b claim) bool {
 
 func samePool(a, b *pool.Pool) bool { return equality.Semantic.DeepEqual(a, b) }
 
-func sameDocument(a, b *document) bool { return equality.Semantic.DeepEqual(a, b) }
+func sameDocument(a, b *document) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.uid == b.uid && a.err == b.err && equality.Semantic.DeepEqual(a.catalog, b.catalog)
+}
 
 func sameClass(a, b storageclass.Class) bool {
 	created := a.Created

@@ -37,6 +37,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/pool"
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
@@ -54,7 +55,37 @@ func newWorld() world {
 	return w
 }
 
-var resources = []string{"datavolumes", "persistentvolumeclaims", "storageclasses", "storageprofiles", "cdis", "kubernetesnodes"}
+// catalogAfter is the catalog in force after an event, when before was in force.
+func (w world) catalogAfter(t *testing.T, before *catalog.Catalog) *catalog.Catalog {
+	t.Helper()
+	o, ok := w["catalog"][catalogName]
+	if !ok {
+		return catalog.Empty()
+	}
+	parsed, err := catalog.Parse([]byte(o.(*corev1.ConfigMap).Data["catalog.yaml"]))
+	if err != nil {
+		return before
+	}
+	return parsed
+}
+
+// declaration looks for an image in a whole catalog.
+func declaration(c *catalog.Catalog, name string) projection.Declaration {
+	var out projection.Declaration
+	for _, entry := range c.Entries {
+		if entry.Name() == name {
+			out.Entry = &entry
+		}
+	}
+	for _, r := range c.Rejected {
+		if r.ID == imageID(name) {
+			out.Rejections = append(out.Rejections, r)
+		}
+	}
+	return out
+}
+
+var resources = []string{"datavolumes", "persistentvolumeclaims", "storageclasses", "storageprofiles", "cdis", "kubernetesnodes", "catalog"}
 
 func (w world) dataVolume(namespace, name string) *unstructured.Unstructured {
 	u, _ := w["datavolumes"][types.NamespacedName{Namespace: namespace, Name: name}].(*unstructured.Unstructured)
@@ -216,6 +247,8 @@ func randomObject(r *rand.Rand, resource string) object {
 		return classObject(one(r, "replicated", "local", "nvme"), one(r, "a", "storageclass.kubernetes.io/is-default-class"))
 	case "storageprofiles":
 		return profileObject(one(r, "replicated", "local"), one(r, "csi-clone", "copy", ""))
+	case "catalog":
+		return randomCatalog(r)
 	case "cdis":
 		cdi := cdiObject(one(r, "cdi", "another"), one(r, "", "copy", "snapshot"))
 		cdi.SetCreationTimestamp(metav1.NewTime(start.Add(time.Duration(r.IntN(2)) * time.Second)))
@@ -267,6 +300,18 @@ func randomClaim(r *rand.Rand) object {
 	}
 	claim.Status.Phase = one(r, corev1.ClaimBound, corev1.ClaimPending)
 	return claim
+}
+
+func randomCatalog(r *rand.Rand) object {
+	if r.IntN(8) == 0 {
+		return catalogObject(one(r, noCatalog, "", "images: null"))
+	}
+	document := fmt.Sprintf("storage: %s\nimages:\n", one(r, "6Gi", "6Gi", "8Gi", "big"))
+	for range r.IntN(5) {
+		id := imageID(one(r, imageNames...))
+		document += fmt.Sprintf("- {schematicID: %s, version: %s%s}\n", id.SchematicID, id.Version, one(r, "", "", "", ", storageClass: local", ", storage: big"))
+	}
+	return catalogObject(document)
 }
 
 func randomPool(r *rand.Rand) object {
@@ -346,7 +391,10 @@ func listed(t *testing.T, r *rand.Rand, objects map[types.NamespacedName]object,
 
 // newIdle returns an Inventory that does not run.
 func newIdle() *Inventory {
-	return New(Config{GoldensNamespace: goldens, Platform: platform, Clock: clocktesting.NewFakeClock(start)})
+	return New(Config{
+		GoldensNamespace: goldens, Platform: platform, Catalog: catalogName, CatalogKey: "catalog.yaml",
+		Clock: clocktesting.NewFakeClock(start),
+	})
 }
 
 func TestIndexesEqualARecomputationFromScratch(t *testing.T) {
@@ -356,6 +404,7 @@ func TestIndexesEqualARecomputationFromScratch(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			i, w := newIdle(), newWorld()
 			stores, before := stores(i), map[string]projection.Image{}
+			inForce := catalog.Empty()
 			for _, name := range imageNames {
 				before[name] = w.image(name)
 			}
@@ -363,13 +412,15 @@ func TestIndexesEqualARecomputationFromScratch(t *testing.T) {
 				resource := one(r, append([]string{"datavolumes", "datavolumes", "persistentvolumeclaims"}, resources...)...)
 				what := event(t, r, w, resource, stores[resource])
 				dirty := i.index.takeDirty()
+				inForce = w.catalogAfter(t, inForce)
 				for _, name := range imageNames {
 					want := w.image(name)
+					want.Catalog = declaration(inForce, name)
 					if got, _ := i.index.image(name); !sameInputs(want, sorted(got)) {
 						t.Fatalf("event %d, %s: inputs of %s: %s", n, what, name, gocmp.Diff(want, sorted(got), cmpopts.EquateEmpty()))
 					}
-					exists := golden.Exists(want.DataVolume, want.Claim) || golden.Exists(before[name].DataVolume, before[name].Claim)
-					if changed := !sameInputs(before[name], want); changed && exists && !slices.Contains(dirty, name) {
+					matters := concerns(want) || concerns(before[name])
+					if changed := !sameInputs(before[name], want); changed && matters && !slices.Contains(dirty, name) {
 						t.Fatalf("event %d, %s: %s changed and is not projected again", n, what, name)
 					}
 					before[name] = want
@@ -377,6 +428,11 @@ func TestIndexesEqualARecomputationFromScratch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// concerns is true for the inputs of an image or of a catalog entry.
+func concerns(in projection.Image) bool {
+	return golden.Exists(in.DataVolume, in.Claim) || in.Catalog.Present() || len(in.Pools) > 0
 }
 
 func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
@@ -397,6 +453,7 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 	for what, n := range map[string]int{
 		"images": len(x.images), "claimedBy": len(x.claimedBy), "clonesOf": len(x.clonesOf), "diskOf": len(x.diskOf), "poolsOf": len(x.poolsOf),
 		"dataVolumes": len(x.dataVolumes.values), "claims": len(x.claims.values), "pools": len(x.pools.values),
+		"documents": len(x.documents.values), "declarations": len(x.declarations),
 	} {
 		if n != 0 {
 			t.Errorf("%s holds %d entries", what, n)
@@ -464,6 +521,69 @@ func TestAnEventConcernsTheImagesThatItNames(t *testing.T) {
 		{name: "a class", event: classObject("nvme"), want: []string{goldA, goldB}},
 		{name: "a storage profile", event: profileObject("nvme", "copy"), want: []string{goldA, goldB}},
 		{name: "the CDI object", event: cdiObject("cdi", "copy"), want: []string{goldA, goldB}},
+		{name: "a class, while pools and the catalog name images that are not there",
+			given: []object{
+				poolObject("tenant-a", poolA, imageID("talos-worker-ccc-v1.0.0")),
+				catalogObject("images: [{schematicID: ddd, version: v1.0.0}]"),
+			},
+			event: classObject("nvme"),
+			want:  []string{goldA, goldB, "talos-worker-ccc-v1.0.0", "talos-worker-ddd-v1.0.0"},
+		},
+		{
+			name:  "a disk whose image is not there and is asked for",
+			given: []object{poolObject("tenant-a", poolA, imageID("talos-worker-ccc-v1.0.0"))},
+			event: diskObject("tenant-a", "disk-1", "talos-worker-ccc-v1.0.0", diskPoolA),
+			want:  []string{"talos-worker-ccc-v1.0.0"},
+		},
+		{name: "a disk whose image is not there and that nobody asks for", event: diskObject("tenant-a", "disk-1", "talos-worker-ccc-v1.0.0", diskPoolA)},
+		{
+			name:  "a catalog that declares one more",
+			given: []object{catalogObject(declaresA)},
+			event: catalogObject(declaresAAndB),
+			want:  []string{goldB},
+		},
+		{
+			name:  "a catalog that declares one less",
+			given: []object{catalogObject(declaresAAndB)},
+			event: catalogObject(declaresA),
+			want:  []string{goldB},
+		},
+		{
+			name:  "a catalog that changes one entry",
+			given: []object{catalogObject(declaresAAndB)},
+			event: catalogObject("images: [{schematicID: aaa, version: v1.13.6, storage: 8Gi}, {schematicID: bbb, version: v1.13.6}]"),
+			want:  []string{goldA},
+		},
+		{
+			name:  "a catalog that changes a default",
+			given: []object{catalogObject(declaresAAndB)},
+			event: catalogObject(declaresAAndB + "\nstorage: 8Gi"),
+			want:  []string{goldA, goldB},
+		},
+		{
+			name:  "a catalog that is written in another way",
+			given: []object{catalogObject(declaresAAndB)},
+			event: catalogObject("# as before\nstorage: 6Gi\nimages: [{schematicID: bbb, version: v1.13.6}, {schematicID: aaa, version: v1.13.6}]"),
+		},
+		{
+			name:  "a catalog that rejects what it declared",
+			given: []object{catalogObject(declaresAAndB)},
+			event: catalogObject("images: [{schematicID: aaa, version: v1.13.6, storage: big}, {schematicID: bbb, version: v1.13.6}]"),
+			want:  []string{goldA},
+		},
+		{
+			name:  "a rejection that moves to another place",
+			given: []object{catalogObject("images: [{schematicID: aaa, version: v1.13.6, storage: big}, {schematicID: bbb, version: v1.13.6}]")},
+			event: catalogObject("images: [{schematicID: bbb, version: v1.13.6}, {schematicID: aaa, version: v1.13.6, storage: big}]"),
+			want:  []string{goldA},
+		},
+		{
+			name:  "a catalog that is none any more",
+			given: []object{catalogObject(declaresA)},
+			event: catalogObject(noCatalog),
+		},
+		{name: "a catalog that is none and never was one", event: catalogObject(noCatalog), want: []string{goldA, goldB}},
+		{name: "another ConfigMap", event: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: goldens, Name: "another"}}},
 		{name: "a second CDI object", given: []object{cdiObject("cdi", "copy")}, event: cdiObject("cdi-2", "snapshot")},
 	}
 	for _, tc := range tests {
@@ -497,6 +617,8 @@ func resourceOf(o object) string {
 		return "persistentvolumeclaims"
 	case *storagev1.StorageClass:
 		return "storageclasses"
+	case *corev1.ConfigMap:
+		return "catalog"
 	default:
 		kind := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind)
 		return strings.TrimSuffix(kind, "s") + "s"

@@ -46,24 +46,29 @@ type Config struct {
 	// Catalog is the ConfigMap that holds the catalog, and CatalogKey its key.
 	Catalog    types.NamespacedName
 	CatalogKey string
-	// Publisher receives the images.
+	// Publisher receives the images and the catalog entries.
 	Publisher Publisher
-	Clock     clock.WithTicker
+	// ReportCatalog is told what became of the catalog, once for each content, from one goroutine. It may be
+	// nil.
+	ReportCatalog func(context.Context, CatalogReport)
+	Clock         clock.WithTicker
 	// GracePeriod is how long a source may fail before it counts as not readable; DefaultGracePeriod if
 	// it is zero.
 	GracePeriod time.Duration
 }
 
-// Publisher receives the images as they change. All calls come from one goroutine.
+// Publisher receives the objects as they change. All calls come from one goroutine. The objects are shared
+// and must not be modified. After an error an object is published again within seconds.
 type Publisher interface {
-	// Publish makes image the current object of that name, or removes it where image is nil. The image is
-	// shared and must not be modified. After an error the image is published again within seconds.
-	Publish(name string, image *images.WorkerImage) error
+	// PublishImage makes image the current object of that name, or removes it where image is nil.
+	PublishImage(name string, image *images.WorkerImage) error
+	// PublishEntry is PublishImage for catalog entries.
+	PublishEntry(name string, entry *images.CatalogEntry) error
 	// Ready is called once, when everything that is there has been published or refused.
 	Ready()
 }
 
-// Inventory keeps the images up to date with the cluster.
+// Inventory keeps the images and the catalog entries up to date with the cluster.
 type Inventory struct {
 	clock   clock.WithTicker
 	grace   time.Duration
@@ -97,7 +102,7 @@ func New(config Config) *Inventory {
 	if i.grace == 0 {
 		i.grace = DefaultGracePeriod
 	}
-	i.worker = newWorker(i, config.Publisher)
+	i.worker = newWorker(i, config.Publisher, config.ReportCatalog)
 
 	slim, from := slimmer{
 		goldensNamespace: config.GoldensNamespace,
@@ -210,5 +215,6 @@ func (i *Inventory) readable() projection.Sources {
 		StorageClasses:  i.storageClasses.readable,
 		StorageProfiles: i.storageProfiles.readable && i.cdis.readable,
 		Pools:           i.pools.readable,
+		Catalog:         i.catalogReadable(),
 	}
 }

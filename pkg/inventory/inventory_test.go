@@ -97,7 +97,7 @@ func TestAnEqualProjectionIsNotPublished(t *testing.T) {
 		f.expect("a class that nobody uses")
 		want := before
 		want.Projections++
-		want.Unchanged++
+		want.Unchanged += 2 // the image and the catalog entry
 		if diff := cmp.Diff(want, f.Stats()); diff != "" {
 			t.Error(diff)
 		}
@@ -117,8 +117,8 @@ func TestAGoldenIsGoneWhenNothingIsLeftOfIt(t *testing.T) {
 		f.expect("its claim is still there", goldA+" Ready")
 		f.claims.remove(populated)
 		f.expect("nothing is left", goldA+" gone")
-		if len(f.worker.published) != 0 {
-			t.Errorf("it is remembered: %v", f.worker.published)
+		if len(f.worker.images.published) != 0 {
+			t.Errorf("it is remembered: %v", f.worker.images.published)
 		}
 		f.dataVolumes.put(goldenObject(goldA))
 		f.expect("it is made again", goldA+" Pending")
@@ -238,11 +238,11 @@ func TestSomebodyWaitsForThePhaseAndForAnswers(t *testing.T) {
 		"that it is there":         {to: nil, want: true},
 	}
 	for what, tc := range tests {
-		if got := urgent(from, tc.to); got != tc.want {
+		if got := urgentImage(from, tc.to); got != tc.want {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	if !urgent(nil, from) {
+	if !urgentImage(nil, from) {
 		t.Error("a new one is not waited for")
 	}
 }

@@ -99,6 +99,7 @@ type cdi struct {
 
 // document is the catalog's ConfigMap.
 type document struct {
+	uid types.UID
 	// catalog is nil where the text is none.
 	catalog *catalog.Catalog
 	// err says why.
@@ -176,9 +177,9 @@ func (s slimmer) document(cm *corev1.ConfigMap) *document {
 	}
 	parsed, err := catalog.Parse(content)
 	if err != nil {
-		return &document{err: err.Error()}
+		return &document{uid: cm.UID, err: err.Error()}
 	}
-	return &document{catalog: parsed}
+	return &document{uid: cm.UID, catalog: parsed}
 }
 
 func (slimmer) storageProfile(u *unstructured.Unstructured) profile {

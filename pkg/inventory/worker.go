@@ -18,6 +18,7 @@ package inventory
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,13 +31,14 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
 )
 
-// publishInterval is the least time between two publications of an image that differ in nothing anybody
+// publishInterval is the least time between two publications of an object that differ in nothing anybody
 // waits for.
 const publishInterval = time.Second
 
 // Stats count the work since the start.
 type Stats struct {
-	// Projections of one image each. What came out was one of the following.
+	// Projections of one name each. Each object of that name, an image or a catalog entry, was one of the
+	// following.
 	Projections uint64
 	// Unchanged counts those equal to what was published.
 	Unchanged uint64
@@ -48,33 +50,48 @@ type Stats struct {
 	Failed uint64
 }
 
-// worker projects the images that changes concern, and publishes them. It is one goroutine, so that the
-// changes of an image are published in their order.
+// worker projects the images and the catalog entries that changes concern, and publishes them. It is one
+// goroutine, so that the changes of an object are published in their order.
 type worker struct {
 	inventory *Inventory
 	publisher Publisher
+	report    func(context.Context, CatalogReport)
 	clock     clock.WithTicker
 
-	ready     bool
-	published map[string]publication
-	// deferred says when to look at an image again, although nothing changes.
+	ready   bool
+	images  outlet[images.WorkerImage]
+	entries outlet[images.CatalogEntry]
+	// deferred says when to look at a name again, although nothing changes.
 	deferred map[string]time.Time
 }
 
-// publication is an image as it was published last.
-type publication struct {
-	image *images.WorkerImage
-	at    time.Time
+// outlet is where the objects of one kind are published.
+type outlet[O any] struct {
+	publish   func(name string, object *O) error
+	urgent    func(from, to *O) bool
+	published map[string]publication[O]
 }
 
-func newWorker(i *Inventory, publisher Publisher) *worker {
-	return &worker{
+// publication is an object as it was published last.
+type publication[O any] struct {
+	object *O
+	at     time.Time
+}
+
+func newWorker(i *Inventory, publisher Publisher, report func(context.Context, CatalogReport)) *worker {
+	w := &worker{
 		inventory: i,
 		publisher: publisher,
+		report:    report,
 		clock:     i.clock,
-		published: map[string]publication{},
+		images:    outlet[images.WorkerImage]{urgent: urgentImage, published: map[string]publication[images.WorkerImage]{}},
+		entries:   outlet[images.CatalogEntry]{urgent: urgentEntry, published: map[string]publication[images.CatalogEntry]{}},
 		deferred:  map[string]time.Time{},
 	}
+	if publisher != nil {
+		w.images.publish, w.entries.publish = publisher.PublishImage, publisher.PublishEntry
+	}
+	return w
 }
 
 // run works until ctx is done.
@@ -107,6 +124,9 @@ func (w *worker) until(at time.Time) clock.Timer {
 // pass does what there is to do now, and returns when there will be something to do although nothing
 // changes; zero for never.
 func (w *worker) pass(ctx context.Context) (next time.Time) {
+	if report, due := w.inventory.takeReport(); due && w.report != nil {
+		w.report(ctx, report)
+	}
 	now := w.clock.Now()
 	names, complete, next := w.inventory.changes(ctx, now)
 	if !complete {
@@ -126,7 +146,7 @@ func (w *worker) pass(ctx context.Context) (next time.Time) {
 	}
 	if !w.ready {
 		w.ready = true
-		klog.FromContext(ctx).Info("All that is there has been published", "images", len(w.published))
+		klog.FromContext(ctx).Info("All that is there has been published", "images", len(w.images.published), "entries", len(w.entries.published))
 		w.publisher.Ready()
 	}
 	for _, at := range w.deferred {
@@ -135,7 +155,7 @@ func (w *worker) pass(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// update projects an image, and publishes it if it changed and its time has come.
+// update projects the image and the catalog entry of a name, and publishes what changed.
 func (w *worker) update(ctx context.Context, name string) {
 	in, ok := w.inventory.image(name)
 	if !ok {
@@ -143,46 +163,63 @@ func (w *worker) update(ctx context.Context, name string) {
 		return
 	}
 	delete(w.deferred, name)
-	now := w.clock.Now()
-	last := w.published[name]
-	image := projection.WorkerImage(in, last.image, metav1.NewTime(now))
+	now := metav1.NewTime(w.clock.Now())
+	image := projection.WorkerImage(in, w.images.published[name].object, now)
+	entry := projection.CatalogEntry(projection.Entry{Image: in, WorkerImage: image}, w.entries.published[name].object, now)
+	again := earliest(offer(ctx, w, &w.images, name, image), offer(ctx, w, &w.entries, name, entry))
+	if again.IsZero() {
+		w.inventory.settled(name)
+	} else {
+		w.deferred[name] = again
+	}
+}
+
+// offer publishes an object if it changed and its time has come, and returns when to project it again
+// although nothing changes; zero for never.
+func offer[O any](ctx context.Context, w *worker, to *outlet[O], name string, object *O) (again time.Time) {
+	now, last := w.clock.Now(), to.published[name]
 	dueAt := last.at.Add(publishInterval)
 	switch {
-	case equality.Semantic.DeepEqual(image, last.image):
+	case object == nil && last.object == nil:
+		return time.Time{}
+	case equality.Semantic.DeepEqual(object, last.object):
 		w.inventory.count(func(s *Stats) { s.Unchanged++ })
-		w.inventory.settled(name)
-	case now.Before(dueAt) && !urgent(last.image, image):
-		w.deferred[name] = dueAt
+		return time.Time{}
+	case now.Before(dueAt) && !to.urgent(last.object, object):
 		w.inventory.count(func(s *Stats) { s.Deferred++ })
-	default:
-		w.publish(ctx, name, image, now)
+		return dueAt
 	}
-}
-
-func (w *worker) publish(ctx context.Context, name string, image *images.WorkerImage, now time.Time) {
-	if err := w.publisher.Publish(name, image); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot publish an image, will try again", "image", name)
-		w.deferred[name] = now.Add(publishInterval)
+	if err := to.publish(name, object); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot publish an object, will try again", "kind", fmt.Sprintf("%T", object), "name", name)
 		w.inventory.count(func(s *Stats) { s.Failed++ })
-		return
+		return now.Add(publishInterval)
 	}
 	w.inventory.count(func(s *Stats) { s.Published++ })
-	w.inventory.settled(name)
-	if image == nil {
-		delete(w.published, name)
-		return
+	if object == nil {
+		delete(to.published, name)
+	} else {
+		to.published[name] = publication[O]{object: object, at: now}
 	}
-	w.published[name] = publication{image: image, at: now}
+	return time.Time{}
 }
 
-// urgent is true for a change that somebody may be waiting for: of the phase, of a condition, or of
+// urgentImage is true for a change that somebody may be waiting for: of the phase, of a condition, or of
 // anything in the metadata.
-func urgent(from, to *images.WorkerImage) bool {
+func urgentImage(from, to *images.WorkerImage) bool {
 	return from == nil || to == nil ||
 		from.Status.Phase != to.Status.Phase ||
 		!equality.Semantic.DeepEqual(from.ObjectMeta, to.ObjectMeta) ||
-		!slices.EqualFunc(from.Status.Conditions, to.Status.Conditions, sameAnswer)
+		!sameAnswers(from.Status.Conditions, to.Status.Conditions)
 }
+
+// urgentEntry is urgentImage for catalog entries, whose metadata never changes.
+func urgentEntry(from, to *images.CatalogEntry) bool {
+	return from == nil || to == nil ||
+		from.Status.Phase != to.Status.Phase ||
+		!sameAnswers(from.Status.Conditions, to.Status.Conditions)
+}
+
+func sameAnswers(a, b []metav1.Condition) bool { return slices.EqualFunc(a, b, sameAnswer) }
 
 func sameAnswer(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason

@@ -35,12 +35,24 @@ const samples = "../../artifacts/samples/snapshot"
 
 // published is a Publisher that keeps what is current.
 type published struct {
-	mu     sync.Mutex
-	ready  bool
-	images map[string]*images.WorkerImage
+	mu      sync.Mutex
+	ready   bool
+	images  map[string]*images.WorkerImage
+	entries map[string]*images.CatalogEntry
 }
 
-func (p *published) Publish(name string, image *images.WorkerImage) error {
+func (p *published) PublishEntry(name string, entry *images.CatalogEntry) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if entry == nil {
+		delete(p.entries, name)
+	} else {
+		p.entries[name] = entry
+	}
+	return nil
+}
+
+func (p *published) PublishImage(name string, image *images.WorkerImage) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if image == nil {
@@ -64,7 +76,7 @@ func imagesOf(t *testing.T, paths ...string) map[string]*images.WorkerImage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &published{images: map[string]*images.WorkerImage{}}
+	out := &published{images: map[string]*images.WorkerImage{}, entries: map[string]*images.CatalogEntry{}}
 	synctest.Test(t, func(t *testing.T) {
 		inv := inventory.New(inventory.Config{
 			Sources:          s.Sources(),

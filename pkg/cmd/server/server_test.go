@@ -57,17 +57,17 @@ const (
 type fixture struct {
 	config *rest.Config
 	client versioned.Interface
-	file   string
+	folder string
 }
 
 // start runs a server whose snapshot holds the goldens that are named, in the phase that is given.
 func start(t *testing.T, goldens map[string]string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	f := &fixture{file: filepath.Join(dir, "goldens.yaml")}
+	f := &fixture{folder: filepath.Join(dir, "snapshot")}
 	f.write(t, goldens)
 	o := NewOptions()
-	o.Snapshot.Paths = []string{f.file}
+	o.Snapshot.Paths = []string{f.folder}
 	o.Snapshot.Kubeconfig = filepath.Join(dir, "kubeconfig")
 	if err := o.Complete(); err != nil {
 		t.Fatal(err)
@@ -122,12 +122,22 @@ spec:
 status: {phase: %[2]s}
 `, name, phase)
 	}
-	// A rename, as editors do it: the server never sees half a file.
-	draft := f.file + ".draft"
-	if err := os.WriteFile(draft, []byte(out.String()), 0o600); err != nil {
+	f.put(t, "goldens.yaml", out.String())
+}
+
+// put makes content the manifests in a file of the snapshot.
+func (f *fixture) put(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(f.folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(draft, f.file); err != nil {
+	// A rename, as editors do it: the server never sees half a file.
+	file = filepath.Join(f.folder, file)
+	draft := file + ".draft"
+	if err := os.WriteFile(draft, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(draft, file); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -182,6 +192,9 @@ func TestDiscoveryAdvertisesWhatIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []metav1.APIResource{{
+		Name: "catalogentries", SingularName: "catalogentry", Kind: "CatalogEntry", ShortNames: []string{"wie"}, Categories: []string{"cozystack"},
+		Verbs: metav1.Verbs{"get", "list", "watch"},
+	}, {
 		Name: "workerimages", SingularName: "workerimage", Kind: "WorkerImage", ShortNames: []string{"wi"}, Categories: []string{"cozystack"},
 		Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 	}}

@@ -33,15 +33,36 @@ var WorkerImageSelectableFields = []string{
 	"status.storageClass.effective",
 }
 
+// CatalogEntrySelectableFields are the fields that a field selector on CatalogEntries may name.
+var CatalogEntrySelectableFields = []string{
+	"metadata.name",
+	"spec.schematicID",
+	"spec.version",
+	"status.phase",
+}
+
 func init() {
 	localSchemeBuilder.Register(addFieldLabelConversions)
 }
 
 func addFieldLabelConversions(scheme *runtime.Scheme) error {
-	return scheme.AddFieldLabelConversionFunc(SchemeGroupVersion.WithKind("WorkerImage"), func(label, value string) (string, string, error) {
-		if !slices.Contains(WorkerImageSelectableFields, label) {
-			return "", "", fmt.Errorf("field label not supported: %q; supported are %s", label, strings.Join(WorkerImageSelectableFields, ", "))
+	for kind, selectable := range map[string][]string{
+		"WorkerImage":  WorkerImageSelectableFields,
+		"CatalogEntry": CatalogEntrySelectableFields,
+	} {
+		if err := scheme.AddFieldLabelConversionFunc(SchemeGroupVersion.WithKind(kind), selectors(selectable)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectors accepts the fields that are selectable, as they are.
+func selectors(selectable []string) runtime.FieldLabelConversionFunc {
+	return func(label, value string) (string, string, error) {
+		if !slices.Contains(selectable, label) {
+			return "", "", fmt.Errorf("field label not supported: %q; supported are %s", label, strings.Join(selectable, ", "))
 		}
 		return label, value, nil
-	})
+	}
 }

@@ -296,6 +296,10 @@ type WorkerImageList struct {
 	Items []WorkerImage `json:"items"`
 }
 
+// +genclient
+// +genclient:nonNamespaced
+// +genclient:noStatus
+// +genclient:onlyVerbs=get,list,watch
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // CatalogEntry is an image that could be: one that the operator's catalog declares, or one that a pool

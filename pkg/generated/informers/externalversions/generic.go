@@ -53,6 +53,8 @@ func (f *genericInformer) Lister() cache.GenericLister {
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
 	// Group=images.cozystack.io, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithResource("catalogentries"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Images().V1alpha1().CatalogEntries().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("workerimages"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Images().V1alpha1().WorkerImages().Informer()}, nil
 

@@ -18,6 +18,10 @@ limitations under the License.
 
 package v1alpha1
 
+// CatalogEntryListerExpansion allows custom methods to be added to
+// CatalogEntryLister.
+type CatalogEntryListerExpansion interface{}
+
 // WorkerImageListerExpansion allows custom methods to be added to
 // WorkerImageLister.
 type WorkerImageListerExpansion interface{}

@@ -24,6 +24,8 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// CatalogEntries returns a CatalogEntryInformer.
+	CatalogEntries() TypedCatalogEntryInformer
 	// WorkerImages returns a WorkerImageInformer.
 	WorkerImages() TypedWorkerImageInformer
 }
@@ -37,6 +39,11 @@ type version struct {
 // New returns a new Interface.
 func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakListOptions internalinterfaces.TweakListOptionsFunc) Interface {
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
+}
+
+// CatalogEntries returns a TypedCatalogEntryInformer.
+func (v *version) CatalogEntries() TypedCatalogEntryInformer {
+	return &catalogEntryInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // WorkerImages returns a TypedWorkerImageInformer.

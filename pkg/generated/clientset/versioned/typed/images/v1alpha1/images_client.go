@@ -28,12 +28,17 @@ import (
 
 type ImagesV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	CatalogEntriesGetter
 	WorkerImagesGetter
 }
 
 // ImagesV1alpha1Client is used to interact with features provided by the images.cozystack.io group.
 type ImagesV1alpha1Client struct {
 	restClient rest.Interface
+}
+
+func (c *ImagesV1alpha1Client) CatalogEntries() CatalogEntryInterface {
+	return newCatalogEntries(c)
 }
 
 func (c *ImagesV1alpha1Client) WorkerImages() WorkerImageInterface {

@@ -28,6 +28,10 @@ type FakeImagesV1alpha1 struct {
 	*testing.Fake
 }
 
+func (c *FakeImagesV1alpha1) CatalogEntries() v1alpha1.CatalogEntryInterface {
+	return newFakeCatalogEntries(c)
+}
+
 func (c *FakeImagesV1alpha1) WorkerImages() v1alpha1.WorkerImageInterface {
 	return newFakeWorkerImages(c)
 }
