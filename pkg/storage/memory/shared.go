@@ -18,6 +18,7 @@ package memory
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"reflect"
 	"sync"
@@ -37,9 +38,15 @@ type sharedObject struct {
 	bytes *atomic.Int64 // of all encodings that a log keeps
 
 	mu        sync.Mutex
-	encodings map[runtime.Identifier]func() ([]byte, error)
+	encodings map[runtime.Identifier]*encoding
 	kept      int64
 	forgotten bool
+}
+
+type encoding struct {
+	once sync.Once
+	raw  []byte
+	err  error
 }
 
 var (
@@ -53,19 +60,25 @@ func newSharedObject(obj runtime.Object, bytes *atomic.Int64) *sharedObject {
 
 // CacheEncode implements runtime.CacheableObject.
 func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
-	encoding := o.encoding(id, encode)
-	if encoding == nil {
+	e := o.encoding(id)
+	if e == nil {
 		return encode(shallowCopy(o.obj), w)
 	}
-	raw, err := encoding()
-	if err != nil {
-		return err
+	e.once.Do(func() {
+		e.err = errors.New("the encoder panicked") // which is not to be taken for an empty encoding
+		var buf bytes.Buffer
+		e.err = encode(shallowCopy(o.obj), &buf)
+		e.raw = buf.Bytes()
+		o.keep(int64(buf.Cap()))
+	})
+	if e.err != nil {
+		return e.err
 	}
 	if s, ok := w.(runtime.Splice); ok {
-		s.Splice(raw)
+		s.Splice(e.raw)
 		return nil
 	}
-	_, err = w.Write(raw)
+	_, err := w.Write(e.raw)
 	return err
 }
 
@@ -91,28 +104,19 @@ func (o *sharedObject) DeepCopyObject() runtime.Object {
 }
 
 // encoding returns nil once the encodings are forgotten.
-func (o *sharedObject) encoding(id runtime.Identifier, encode func(runtime.Object, io.Writer) error) func() ([]byte, error) {
+func (o *sharedObject) encoding(id runtime.Identifier) *encoding {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.forgotten {
 		return nil
 	}
-	if existing, ok := o.encodings[id]; ok {
-		return existing
-	}
-	made := sync.OnceValues(func() ([]byte, error) {
-		var buf bytes.Buffer
-		if err := encode(shallowCopy(o.obj), &buf); err != nil {
-			return nil, err
-		}
-		o.keep(int64(buf.Cap()))
-		return buf.Bytes(), nil
-	})
 	if o.encodings == nil {
-		o.encodings = map[runtime.Identifier]func() ([]byte, error){}
+		o.encodings = map[runtime.Identifier]*encoding{}
 	}
-	o.encodings[id] = made
-	return made
+	if o.encodings[id] == nil {
+		o.encodings[id] = &encoding{}
+	}
+	return o.encodings[id]
 }
 
 func (o *sharedObject) keep(n int64) {

@@ -84,12 +84,17 @@ func TestAForgottenEventIsEncodedForEachWatcher(t *testing.T) {
 }
 
 func TestAnEncoderThatFailsFailsForAll(t *testing.T) {
-	o := newSharedObject(newPod("a", "1"), new(atomic.Int64))
-	broken := errors.New("broken")
-	for range 2 {
-		err := o.CacheEncode("json", func(runtime.Object, io.Writer) error { return broken }, io.Discard)
-		if !errors.Is(err, broken) {
-			t.Errorf("%v", err)
+	for name, encode := range map[string]func(runtime.Object, io.Writer) error{
+		"with an error": func(runtime.Object, io.Writer) error { return errors.New("broken") },
+		"by a panic":    func(runtime.Object, io.Writer) error { panic("broken") },
+	} {
+		o := newSharedObject(newPod("a", "1"), new(atomic.Int64))
+		func() {
+			defer func() { _ = recover() }() // as the handler of the request does
+			_ = o.CacheEncode("json", encode, io.Discard)
+		}()
+		if err := o.CacheEncode("json", encode, io.Discard); err == nil {
+			t.Errorf("%s: the next watcher is sent nothing, and no error", name)
 		}
 	}
 }

@@ -115,6 +115,21 @@ func TestAWatchStartsWhereItIsAskedTo(t *testing.T) {
 	}
 }
 
+func TestAWatchCatchesUpWithoutWaitingForAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 10 * readAhead
+		f := newFixture(t)
+		for i := range events {
+			f.set(t, "a", strconv.Itoa(i))
+		}
+		w := f.watch(t.Context(), t, storage.ListOptions{Predicate: selecting(), ResourceVersion: f.version(0)})
+		if got := w.drain(t); len(got) != events {
+			t.Errorf("%d of %d events", len(got), events)
+		}
+		w.Stop()
+	})
+}
+
 func TestAWatchWithASelectorSeesObjectsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
