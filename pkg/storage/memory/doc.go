@@ -22,9 +22,10 @@ limitations under the License.
 // the outcome. The ring serves watchers, each of which reads it with a cursor of its own, and it
 // is an undo log: the state at an older version is the present one with newer events reverted.
 //
-// Objects in a log are immutable and shared by all readers. What leaves a Storage is a copy of the
-// outermost struct, whose maps, slices and pointers are still the shared ones and are read only;
-// Get alone returns a deep copy, since the registry works on what it returns.
+// Objects in a log are immutable and shared by all readers. A list holds copies of the outermost
+// structs, whose maps, slices and pointers are still the shared ones and are read only. Watchers are
+// sent a runtime.CacheableObject, which is encoded once for all of them. What Get and the writes
+// return is the caller's own, since the registry works on it.
 //
 // Keys are those of the generic registry: the resource's prefix, a slash and the object's name, with
 // the namespace and a slash in between if it has one.

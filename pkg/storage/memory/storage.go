@@ -113,7 +113,7 @@ func (s *Storage) Get(_ context.Context, key string, opts storage.GetOptions, ou
 	e, now, _ := s.log.get(key)
 	switch {
 	case e != nil:
-		// The registry modifies what it gets: dry-run and deletion work on it.
+		// The registry works on what it gets, for dry-run and for deletion.
 		return setInto(out, e.obj.DeepCopyObject())
 	case opts.IgnoreNotFound:
 		return runtime.SetZeroValue(out)

@@ -254,6 +254,19 @@ func TestListsAreFiltered(t *testing.T) {
 	}
 }
 
+func TestObjectsAreSelectedByNameAndLabelsByDefault(t *testing.T) {
+	f := newFixture(t, func(l *LogOptions, _ *Options) { l.Attrs = nil })
+	f.set(t, "a", "1")
+	f.set(t, "b", "1")
+	f.set(t, "b-other", "2")
+	pred := selecting("1")
+	pred.Field = fields.OneTermEqualSelector("metadata.name", "b")
+	list, err := f.list(t.Context(), storage.ListOptions{Predicate: pred})
+	if diff := cmp.Diff([]string{"b=1"}, describeList(list)); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 func TestListsAndWatchesAreSharded(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ShardedListAndWatch, true)
 	synctest.Test(t, func(t *testing.T) {

@@ -30,8 +30,9 @@ import (
 )
 
 // Backend carries out writes where the objects come from. It returns when a write is accepted; the
-// log learns of the outcome from its own source. A conflict says that the write was made for a
-// state that is no longer the present one, and has it tried again on what the log shows by then.
+// log learns of the outcome from its own source. A conflict (apierrors.IsConflict) says that an
+// update or a deletion was meant for a state that is no longer the present one, and has it tried
+// again on what the log shows by then: what is refused for good has another reason.
 //
 // Old objects are the log's and must not be modified; new ones are the backend's to keep.
 type Backend interface {
@@ -95,7 +96,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, out runtime.
 		if same, err := sameContent(current, obj); err != nil {
 			return err
 		} else if same {
-			return setInto(out, current.obj)
+			return setInto(out, current.obj.DeepCopyObject())
 		}
 		visible, err := s.backend.Update(ctx, key, current.obj, obj.DeepCopyObject())
 		if err != nil {
@@ -240,15 +241,15 @@ func setWritten(out runtime.Object, key string, e *entry) error {
 	if out == nil {
 		return nil
 	}
-	return setInto(out, e.obj)
+	return setInto(out, e.obj.DeepCopyObject())
 }
 
 // setRemoved sets out to the last state of the object at key, which last was current.
 func (s *Storage) setRemoved(out runtime.Object, key string, current *entry) error {
 	if e := s.log.removal(key, current.rv); e != nil {
-		return setInto(out, e.shared.obj)
+		return setInto(out, e.shared.obj.DeepCopyObject())
 	}
-	if err := setInto(out, current.obj); err != nil {
+	if err := setInto(out, current.obj.DeepCopyObject()); err != nil {
 		return err
 	}
 	return s.versioner.UpdateObject(out, s.log.ResourceVersion())

@@ -151,6 +151,8 @@ func TestADeletedObjectThatIsStillThereIsTheAnswer(t *testing.T) {
 
 func TestADeletedObjectThatIsThereAnewIsAnsweredAsItWas(t *testing.T) {
 	f, b := newWriteFixture(t)
+	f.remove(t, "a")
+	f.set(t, "a", "2")
 	b.remove = func(string, runtime.Object) (Visible, error) {
 		f.remove(t, "a")
 		for _, uid := range []types.UID{"2", "3"} {
@@ -161,10 +163,13 @@ func TestADeletedObjectThatIsThereAnewIsAnsweredAsItWas(t *testing.T) {
 		return func(obj runtime.Object) bool { return obj.(*example.Pod).UID != "" }, nil
 	}
 	out, err := f.delete(t.Context(), "a", nil)
-	want := newPod("a", "1")
-	want.ResourceVersion = f.version(2)
+	want := newPod("a", "2")
+	want.ResourceVersion = f.version(4)
 	if diff := cmp.Diff(want, out); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
+	}
+	if out.Labels["l"] = "modified"; f.log.removal(podKey("a"), f.log.first+3).shared.obj.(*example.Pod).Labels["l"] == "modified" {
+		t.Error("the answer is the log's")
 	}
 }
 
@@ -176,11 +181,15 @@ func TestADeletionThatTheRingForgotIsAnsweredAsOfNow(t *testing.T) {
 		f.log.compactTo(f.log.ResourceVersion())
 		return gone, nil
 	}
+	before, _ := f.log.Get(podKey("a"))
 	out, err := f.delete(t.Context(), "a", nil)
 	want := newPod("a", "1")
 	want.ResourceVersion = f.version(3)
 	if diff := cmp.Diff(want, out); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
+	}
+	if out.Labels["l"] = "modified"; before.(*example.Pod).Labels["l"] != "1" {
+		t.Error("the answer is the log's")
 	}
 }
 
@@ -383,7 +392,7 @@ func TestAWriteWhoseObjectIsGoneAgainIsNotFound(t *testing.T) {
 
 func TestNobodyIsHandedAnObjectThatIsAnothers(t *testing.T) {
 	f, b := newWriteFixture(t)
-	var handed []*example.Pod // to the backend, to the update, to the validation
+	var handed []*example.Pod // to the backend, the update and the validation
 	hand := func(obj runtime.Object) { handed = append(handed, obj.(*example.Pod)) }
 	b.create = func(_ string, obj runtime.Object) (Visible, error) {
 		hand(obj)
@@ -396,17 +405,23 @@ func TestNobodyIsHandedAnObjectThatIsAnothers(t *testing.T) {
 	}
 	b.remove = func(string, runtime.Object) (Visible, error) { return visibleAtOnce, nil }
 
+	answers := []*example.Pod{{}, {}, {}, {}}
 	created, updated := newPod("b", "1"), newPod("b", "2")
-	if err := f.Create(t.Context(), podKey("b"), created, nil, 0); err != nil {
+	if err := f.Create(t.Context(), podKey("b"), created, answers[0], 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.GuaranteedUpdate(t.Context(), podKey("b"), &example.Pod{}, false, nil, storage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) {
+	if err := f.GuaranteedUpdate(t.Context(), podKey("b"), answers[1], false, nil, storage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) {
 		hand(obj)
 		return updated, nil
 	}), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Delete(t.Context(), podKey("b"), &example.Pod{}, nil, func(_ context.Context, obj runtime.Object) error {
+	if err := f.GuaranteedUpdate(t.Context(), podKey("b"), answers[2], false, nil, storage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) {
+		return obj, nil
+	}), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Delete(t.Context(), podKey("b"), answers[3], nil, func(_ context.Context, obj runtime.Object) error {
 		hand(obj)
 		return nil
 	}, nil, storage.DeleteOptions{}); err != nil {
@@ -415,7 +430,7 @@ func TestNobodyIsHandedAnObjectThatIsAnothers(t *testing.T) {
 	if len(handed) != 4 {
 		t.Fatalf("%d objects were handed out", len(handed))
 	}
-	for _, pod := range handed {
+	for _, pod := range append(handed, answers...) {
 		pod.Labels["l"] = "modified"
 	}
 	published, _ := f.log.Get(podKey("b"))
