@@ -148,10 +148,10 @@ func (b *Backend) update(ctx context.Context, before, image *images.WorkerImage,
 		return g, nil, err
 	}
 	written, err := g.client.Update(ctx, g.object, metav1.UpdateOptions{DryRun: dryRun})
-	if err != nil {
-		return g, nil, translate(err)
+	if apierrors.IsNotFound(err) {
+		return g, nil, outdated(before)
 	}
-	return g, written, nil
+	return g, written, translate(err)
 }
 
 // Delete deletes the golden of an image: its DataVolume, whose claim goes with it, or the claim where only
@@ -228,9 +228,17 @@ func (b *Backend) liveDataVolume(ctx context.Context, image *images.WorkerImage)
 	return g, golden.UID(dv, nil), nil
 }
 
+// liveClaim reads a claim that is a golden as long as there is no DataVolume of its name: one would take the
+// claim over.
 func (b *Backend) liveClaim(ctx context.Context, image *images.WorkerImage) (liveGolden, types.UID, error) {
 	g := liveGolden{client: b.Claims, published: b.Observer.AwaitClaims}
-	var err error
+	_, err := b.DataVolumes.Get(ctx, image.Name, metav1.GetOptions{})
+	if err == nil {
+		return g, "", outdated(image)
+	}
+	if !apierrors.IsNotFound(err) {
+		return g, "", err
+	}
 	if g.object, err = g.client.Get(ctx, image.Name, metav1.GetOptions{}); err != nil {
 		return g, "", err
 	}
