@@ -111,10 +111,12 @@ func (b *Backend) create(ctx context.Context, image *images.WorkerImage, dryRun 
 		return nil, err
 	}
 	made, err := b.DataVolumes.Create(ctx, dv, metav1.CreateOptions{DryRun: dryRun})
-	if apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsAlreadyExists(err):
 		return nil, apierrors.NewAlreadyExists(images.Resource("workerimages"), image.Name)
-	}
-	if err != nil {
+	case apierrors.IsNotFound(err):
+		return nil, unavailable("there is no place for a golden: CDI is not installed, or the namespace is missing", err)
+	case err != nil:
 		return nil, translate(err)
 	}
 	return made, nil
