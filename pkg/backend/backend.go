@@ -40,8 +40,13 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
-// awaitTimeout is how long a write waits until it is published.
-const awaitTimeout = 10 * time.Second
+const (
+	// writeTimeout is how long the cluster may take over a write. A webhook that does not answer would hold it
+	// up for longer than a user waits.
+	writeTimeout = 8 * time.Second
+	// awaitTimeout is how long a write waits until it is published.
+	awaitTimeout = 10 * time.Second
+)
 
 // Client writes objects of one kind in the goldens' namespace. It is the part of
 // dynamic.ResourceInterface that is needed here.
@@ -97,6 +102,8 @@ func (b *Backend) DryRunCreate(ctx context.Context, image *images.WorkerImage) e
 }
 
 func (b *Backend) create(ctx context.Context, image *images.WorkerImage, dryRun []string) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	entry, errs := b.Plan(golden.ID{SchematicID: image.Spec.SchematicID, Version: image.Spec.Version})
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(images.Kind("WorkerImage"), image.Name, errs)
@@ -110,6 +117,9 @@ func (b *Backend) create(ctx context.Context, image *images.WorkerImage, dryRun 
 	if err := setMetadata(dv, image); err != nil {
 		return nil, err
 	}
+	if err := b.checkVacant(ctx, image.Name); err != nil {
+		return nil, err
+	}
 	made, err := b.DataVolumes.Create(ctx, dv, metav1.CreateOptions{DryRun: dryRun})
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -120,6 +130,26 @@ func (b *Backend) create(ctx context.Context, image *images.WorkerImage, dryRun 
 		return nil, translate(err)
 	}
 	return made, nil
+}
+
+// checkVacant refuses to make a golden while the claim of the one before is still there. CDI would make it,
+// and report the state of that claim as its own.
+func (b *Backend) checkVacant(ctx context.Context, name string) error {
+	_, claim, err := b.readClaim(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return translate(err)
+	}
+	if !claim.Deleting && claim.Owner == "" {
+		return nil // CDI adopts it or says why not
+	}
+	dv, err := b.DataVolumes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && dv.GetDeletionTimestamp() != nil {
+		return images.NewTerminatingConflict(name)
+	}
+	return translate(err)
 }
 
 // Update keeps the labels, annotations and managed fields of an image with its golden.
@@ -139,6 +169,8 @@ func (b *Backend) DryRunUpdate(ctx context.Context, before, image *images.Worker
 }
 
 func (b *Backend) update(ctx context.Context, before, image *images.WorkerImage, dryRun []string) (liveGolden, *unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	g, err := b.live(ctx, before)
 	if err != nil {
 		return g, nil, err
@@ -176,6 +208,8 @@ func (b *Backend) DryRunDelete(ctx context.Context, image *images.WorkerImage) e
 }
 
 func (b *Backend) delete(ctx context.Context, image *images.WorkerImage, dryRun []string) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	g, err := b.live(ctx, image)
 	if err != nil || g.object.GetDeletionTimestamp() != nil {
 		return err
@@ -241,16 +275,24 @@ func (b *Backend) liveClaim(ctx context.Context, image *images.WorkerImage) (liv
 	if !apierrors.IsNotFound(err) {
 		return g, "", err
 	}
-	if g.object, err = g.client.Get(ctx, image.Name, metav1.GetOptions{}); err != nil {
+	object, claim, err := b.readClaim(ctx, image.Name)
+	if err != nil {
 		return g, "", err
 	}
-	var pvc corev1.PersistentVolumeClaim
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(g.object.Object, &pvc); err != nil {
-		return g, "", fmt.Errorf("read claim %s/%s: %w", b.Namespace, image.Name, err)
-	}
-	claim := golden.ClaimFrom(&pvc)
-	g.metadata = claim.Metadata
+	g.object, g.metadata = object, claim.Metadata
 	return g, golden.UID(nil, claim), nil
+}
+
+func (b *Backend) readClaim(ctx context.Context, name string) (*unstructured.Unstructured, *golden.Claim, error) {
+	object, err := b.Claims.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	var pvc corev1.PersistentVolumeClaim
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pvc); err != nil {
+		return nil, nil, apierrors.NewInternalError(fmt.Errorf("read claim %s/%s: %w", b.Namespace, name, err))
+	}
+	return object, golden.ClaimFrom(&pvc), nil
 }
 
 func metadataOf(image *images.WorkerImage) golden.Metadata {
@@ -312,7 +354,7 @@ func translate(err error) error {
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return unavailable("the admission webhook of CDI cannot be reached, nothing was changed; try again", err)
 	case !errors.As(err, new(apierrors.APIStatus)):
-		return unavailable("the cluster cannot be reached; try again", err)
+		return unavailable("the cluster cannot be reached, or does not answer; try again", err)
 	}
 	return err
 }

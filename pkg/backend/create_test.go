@@ -18,6 +18,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,10 +27,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
@@ -131,6 +134,59 @@ func TestCreateOfAGoldenThatExistsSpeaksOfTheImage(t *testing.T) {
 	_, err := f.Create(t.Context(), "", image())
 	if !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "workerimages.images.cozystack.io") {
 		t.Errorf("got %v, want that the image exists", err)
+	}
+}
+
+// CDI would make the golden, and report the state of the claim that is going away as its own.
+func TestACreateWaitsForTheClaimOfTheGoldenBefore(t *testing.T) {
+	owned := func(claim *unstructured.Unstructured) {
+		claim.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: "cdi.kubevirt.io/v1beta1", Kind: "DataVolume", Name: name, UID: "gone", Controller: ptr.To(true),
+		}})
+	}
+	deleting := func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)}) }
+	for _, test := range []struct {
+		name       string
+		claim      func(*unstructured.Unstructured)
+		dataVolume func(*unstructured.Unstructured)
+		refused    func(error) bool
+	}{
+		{name: "a claim of nobody's is CDI's to judge", claim: func(*unstructured.Unstructured) {}},
+		{name: "a claim that is being deleted", claim: deleting, refused: apierrors.IsConflict},
+		{name: "a claim whose DataVolume is gone", claim: owned, refused: apierrors.IsConflict},
+		{name: "a claim whose DataVolume is there", claim: owned, dataVolume: func(*unstructured.Unstructured) {}, refused: apierrors.IsAlreadyExists},
+		{name: "a claim whose DataVolume is being deleted", claim: owned, dataVolume: deleting, refused: apierrors.IsConflict},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture()
+			if test.dataVolume != nil {
+				f.golden(t)
+				test.dataVolume(f.dataVolumes.objects[name])
+			}
+			f.bareClaim()
+			test.claim(f.claims.objects[name])
+			_, err := f.Create(t.Context(), "", image())
+			if test.refused == nil {
+				if err != nil || len(f.dataVolumes.writes) != 1 {
+					t.Errorf("got %v and %d writes", err, len(f.dataVolumes.writes))
+				}
+				return
+			}
+			if !test.refused(err) || len(f.dataVolumes.writes) != 0 {
+				t.Errorf("got %v and %d writes", err, len(f.dataVolumes.writes))
+			}
+			if after, suggested := apierrors.SuggestsClientDelay(err); apierrors.IsConflict(err) && (!suggested || after == 0) {
+				t.Errorf("it does not say when to try again: %v", err)
+			}
+		})
+	}
+}
+
+func TestACreateThatCannotSeeWhetherThereIsAClaimIsRefused(t *testing.T) {
+	f := newFixture()
+	f.claims.unreadable = errors.New("connection refused")
+	if _, err := f.Create(t.Context(), "", image()); !apierrors.IsServiceUnavailable(err) || len(f.dataVolumes.writes) != 0 {
+		t.Errorf("got %v and %d writes", err, len(f.dataVolumes.writes))
 	}
 }
 

@@ -24,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +78,7 @@ var answers = []struct {
 	{
 		name: "no connection",
 		said: &url.Error{Op: "Post", URL: "https://10.96.0.1/apis", Err: syscall.ECONNREFUSED},
-		code: http.StatusServiceUnavailable, words: "the cluster cannot be reached; try again",
+		code: http.StatusServiceUnavailable, words: "the cluster cannot be reached, or does not answer; try again",
 	},
 	{
 		name: "an API server that is too busy",
@@ -148,6 +150,38 @@ func TestAGoldenThatCannotBeReadIsNotWritten(t *testing.T) {
 				t.Errorf("writes %v", f.of(before).writes)
 			}
 		})
+	}
+}
+
+// A webhook that hangs would hold a write up for half a minute.
+func TestAClusterThatDoesNotAnswerIsNotWaitedForLong(t *testing.T) {
+	for of, published := range everyGolden {
+		t.Run(of, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture()
+				before := published(f, t)
+				f.dataVolumes.hangs, f.claims.hangs = true, true
+				begin := time.Now()
+				_, err := f.Create(t.Context(), "", image())
+				checkHung(t, "create", err, begin)
+				begin = time.Now()
+				_, err = f.Update(t.Context(), "", before, labelled(before, "a"))
+				checkHung(t, "update", err, begin)
+				begin = time.Now()
+				_, err = f.Delete(t.Context(), "", before)
+				checkHung(t, "delete", err, begin)
+			})
+		})
+	}
+}
+
+func checkHung(t *testing.T, verb string, err error, begin time.Time) {
+	t.Helper()
+	if !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("%s: got %v", verb, err)
+	}
+	if took := time.Since(begin); took != writeTimeout {
+		t.Errorf("%s took %v", verb, took)
 	}
 }
 

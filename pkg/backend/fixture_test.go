@@ -19,6 +19,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strconv"
 	"testing"
 
@@ -126,6 +127,8 @@ type cluster struct {
 	meanwhile func()
 	// refusal is the answer to every write, and unreadable the one to every read.
 	refusal, unreadable error
+	// hangs keeps every write waiting until its context is done.
+	hangs bool
 }
 
 // write is one that has been carried out, or rehearsed.
@@ -171,22 +174,22 @@ func (c *cluster) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...
 	return o.DeepCopy(), nil
 }
 
-func (c *cluster) Create(_ context.Context, o *unstructured.Unstructured, options metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
-	switch {
-	case c.refusal != nil:
-		return nil, c.refusal
-	case o.GetNamespace() != goldens:
+func (c *cluster) Create(ctx context.Context, o *unstructured.Unstructured, options metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
+	if err := c.answer(ctx); err != nil {
+		return nil, err
+	}
+	if o.GetNamespace() != goldens {
 		return nil, apierrors.NewBadRequest("the namespace of the object does not match that of the request")
-	case c.objects[o.GetName()] != nil:
+	}
+	if c.objects[o.GetName()] != nil {
 		return nil, apierrors.NewAlreadyExists(c.resource, o.GetName())
 	}
 	return c.carryOut("create", o, options.DryRun), nil
 }
 
-func (c *cluster) Update(_ context.Context, o *unstructured.Unstructured, options metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
-	c.happen()
-	if c.refusal != nil {
-		return nil, c.refusal
+func (c *cluster) Update(ctx context.Context, o *unstructured.Unstructured, options metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
+	if err := c.answer(ctx); err != nil {
+		return nil, err
 	}
 	if err := c.check(o.GetName(), o.GetUID(), o.GetResourceVersion()); err != nil {
 		return nil, err
@@ -194,10 +197,9 @@ func (c *cluster) Update(_ context.Context, o *unstructured.Unstructured, option
 	return c.carryOut("update", o, options.DryRun), nil
 }
 
-func (c *cluster) Delete(_ context.Context, name string, options metav1.DeleteOptions, _ ...string) error {
-	c.happen()
-	if c.refusal != nil {
-		return c.refusal
+func (c *cluster) Delete(ctx context.Context, name string, options metav1.DeleteOptions, _ ...string) error {
+	if err := c.answer(ctx); err != nil {
+		return err
 	}
 	p := options.Preconditions
 	if p == nil || p.UID == nil || p.ResourceVersion == nil {
@@ -214,10 +216,16 @@ func (c *cluster) Delete(_ context.Context, name string, options metav1.DeleteOp
 	return nil
 }
 
-func (c *cluster) happen() {
+// answer returns why a write is not carried out whatever it is.
+func (c *cluster) answer(ctx context.Context) error {
 	if c.meanwhile != nil {
 		c.meanwhile()
 	}
+	if c.hangs {
+		<-ctx.Done()
+		return &url.Error{Op: "Post", URL: "https://10.96.0.1/apis", Err: ctx.Err()}
+	}
+	return c.refusal
 }
 
 func (c *cluster) check(name string, uid types.UID, version string) error {

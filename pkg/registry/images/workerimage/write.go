@@ -36,13 +36,8 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
 )
 
-const (
-	// retryAfterTerminating is how many seconds a client waits that wants an image again whose golden is
-	// being deleted: about what the deletion of a volume takes.
-	retryAfterTerminating = 5
-	// namedUsers is how many pools an error names.
-	namedUsers = 10
-)
+// namedUsers is how many pools an error names.
+const namedUsers = 10
 
 // Create makes the golden of a catalog entry. The name may be left out.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
@@ -69,10 +64,7 @@ func (r *REST) checkAbsent(ctx context.Context, name string) error {
 	}
 	image := obj.(*images.WorkerImage)
 	if image.Status.Phase == images.WorkerImageTerminating {
-		conflict := apierrors.NewConflict(images.Resource("workerimages"), name,
-			errors.New("the golden of that name is being deleted; try again when it is gone"))
-		conflict.ErrStatus.Details.RetryAfterSeconds = retryAfterTerminating
-		return conflict
+		return images.NewTerminatingConflict(name)
 	}
 	exists := apierrors.NewAlreadyExists(images.Resource("workerimages"), name)
 	if c := image.Status.Catalog; c != nil && len(c.Drift) > 0 {
