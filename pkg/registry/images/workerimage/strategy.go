@@ -82,6 +82,16 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	image := obj.(*images.WorkerImage)
+	errs := validateNew(image)
+	if len(validateSpec(image.Spec)) > 0 {
+		return errs
+	}
+	_, planErrs := s.plan(golden.ID{SchematicID: image.Spec.SchematicID, Version: image.Spec.Version})
+	return append(errs, planErrs...)
+}
+
+// validateNew returns what is wrong with an image whatever the catalog says. The name may be missing.
+func validateNew(image *images.WorkerImage) field.ErrorList {
 	errs := validateMetadata(image)
 	if image.GenerateName != "" {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "generateName"), "the name of an image follows from its spec; leave it out"))
@@ -91,11 +101,10 @@ func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorLis
 	if len(specErrs) > 0 {
 		return errs
 	}
-	if want := goldenName(image); image.Name != want && image.GenerateName == "" {
+	if want := goldenName(image); image.Name != want && image.Name != "" && image.GenerateName == "" {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), image.Name, "the name of this image is "+want+"; it may be left out"))
 	}
-	_, planErrs := s.plan(golden.ID{SchematicID: image.Spec.SchematicID, Version: image.Spec.Version})
-	return append(errs, planErrs...)
+	return errs
 }
 
 func validateSpec(spec images.WorkerImageSpec) field.ErrorList {
@@ -119,7 +128,7 @@ func validateSpec(spec images.WorkerImageSpec) field.ErrorList {
 	}
 	if name := (golden.ID{SchematicID: spec.SchematicID, Version: spec.Version}).Name(); len(errs) == 0 {
 		if id, ok := golden.ParseName(name); !ok || id.SchematicID != spec.SchematicID || id.Version != spec.Version {
-			errs = append(errs, field.Invalid(path, name, "this pair cannot be told from another by its name"))
+			errs = append(errs, field.Invalid(path, name, "the two together must make the name of an object, of at most 253 characters"))
 		}
 	}
 	return errs

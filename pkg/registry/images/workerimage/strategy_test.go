@@ -18,10 +18,17 @@ package workerimage
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
+	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 )
 
 func TestSelectableFieldsAreTheServedOnes(t *testing.T) {
@@ -81,5 +88,53 @@ func TestStatusOfAnUpdateIsIgnored(t *testing.T) {
 	strategy{}.PrepareForUpdate(t.Context(), after, before)
 	if after.Status.Phase != images.WorkerImageImporting {
 		t.Errorf("a client set phase %s", after.Status.Phase)
+	}
+}
+
+func TestStatusOfACreateIsIgnored(t *testing.T) {
+	created := image()
+	strategy{}.PrepareForCreate(t.Context(), created)
+	want := images.WorkerImageStatus{ObservedGeneration: 1, Phase: images.WorkerImagePending}
+	if diff := cmp.Diff(want, created.Status); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if created.Generation != 1 {
+		t.Errorf("generation %d", created.Generation)
+	}
+}
+
+func TestNobodyCanOwnTheStatus(t *testing.T) {
+	status := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	for version, set := range (strategy{}).GetResetFields() {
+		if version != "images.cozystack.io/v1alpha1" || !set.Equals(status) {
+			t.Errorf("%s: %s", version, set)
+		}
+	}
+	if n := len(strategy{}.GetResetFields()); n != 1 {
+		t.Errorf("fields of %d versions", n)
+	}
+}
+
+func TestPlainHTTPIsAcceptedWithAWarning(t *testing.T) {
+	for url, want := range map[string]int{"https://factory.talos.dev": 0, "http://mirror:8080": 1} {
+		s := strategy{plan: func(id golden.ID) (catalog.Entry, field.ErrorList) {
+			return catalog.Entry{ID: id, ImageFactoryURL: url}, nil
+		}}
+		if warnings := s.WarningsOnCreate(t.Context(), image()); len(warnings) != want {
+			t.Errorf("%s: %v", url, warnings)
+		}
+	}
+}
+
+func TestLegalPairsAreValid(t *testing.T) {
+	for _, id := range []golden.ID{
+		{SchematicID: strings.Repeat("c", 64), Version: "v1.13.6"},
+		{SchematicID: "abc", Version: "v1.14.0-alpha.1"},
+		{SchematicID: "abc-v1", Version: "v1.13.6"},
+		{SchematicID: "abc", Version: "v1.0.0-v2.0.0"},
+	} {
+		if errs := validateSpec(images.WorkerImageSpec{SchematicID: id.SchematicID, Version: id.Version}); len(errs) != 0 {
+			t.Errorf("%v: %v", id, errs)
+		}
 	}
 }

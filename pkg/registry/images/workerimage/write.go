@@ -45,8 +45,11 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.Val
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a WorkerImage: %T", obj))
 	}
-	if err := r.checkAbsent(ctx, goldenName(image)); err != nil {
-		return nil, err
+	// What the object says by itself counts first, and the Store says what is wrong with it.
+	if len(validateNew(image)) == 0 {
+		if err := r.checkAbsent(ctx, goldenName(image)); err != nil {
+			return nil, err
+		}
 	}
 	return r.store.Create(ctx, obj, r.rehearsedCreate(validate, options.DryRun), options)
 }
@@ -175,10 +178,19 @@ func guard(image *images.WorkerImage) error {
 	if deletable != nil {
 		why = deletable.Message
 		if deletable.Reason == projection.ReasonInUse {
-			why += describeUsers(image.Status.Pools) + " Move the pools to another image first."
+			why += describeUsers(image.Status.Pools) + wayOut(image)
 		}
 	}
 	return apierrors.NewConflict(images.Resource("workerimages"), image.Name, errors.New(why))
+}
+
+// wayOut says what makes an image that is in use deletable.
+func wayOut(image *images.WorkerImage) string {
+	used := meta.FindStatusCondition(image.Status.Conditions, images.ConditionInUse)
+	if used != nil && used.Reason == projection.ReasonCloneInFlight {
+		return " Wait until that is done."
+	}
+	return " Move the pools to another image first."
 }
 
 // describeUsers names the pools that ask for the image.
