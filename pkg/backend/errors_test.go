@@ -62,7 +62,7 @@ var answers = []struct {
 	},
 	{
 		name: "a right that the server's own account lacks",
-		said: apierrors.NewForbidden(dataVolumes, name, errors.New(`User "system:serviceaccount:cozy-system:workerimage-apiserver" cannot create resource "datavolumes"`)),
+		said: apierrors.NewForbidden(dataVolumes, name, fmt.Errorf("%s", `User "system:serviceaccount:cozy-system:workerimage-apiserver" cannot create resource "datavolumes"`)),
 		code: http.StatusInternalServerError, words: "the server's own account lacks a right",
 	},
 	{

@@ -131,7 +131,7 @@ func TestADryRunOfAnUpdateIsOneInTheClusterToo(t *testing.T) {
 			if err := f.DryRunUpdate(t.Context(), before, labelled(before, "a")); err != nil {
 				t.Fatal(err)
 			}
-			writes := append(f.dataVolumes.writes, f.claims.writes...)
+			writes := f.of(before).writes
 			if len(writes) != 1 || writes[0].verb != "update" || !writes[0].dryRun {
 				t.Errorf("writes %v, want one rehearsal", writes)
 			}
