@@ -32,12 +32,15 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/backend"
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
+	"github.com/cozystack/workerimage-apiserver/pkg/catalogreport"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
@@ -64,6 +67,8 @@ type ExtraConfig struct {
 	// Catalog is the ConfigMap that holds the catalog, and CatalogKey its key.
 	Catalog    types.NamespacedName
 	CatalogKey string
+	// Events records what became of the catalog; nil where nobody keeps Events.
+	Events record.EventRecorder
 	// Background runs beside the server, each until its context is done.
 	Background []func(context.Context)
 }
@@ -83,6 +88,7 @@ func (c *Config) Complete() CompletedConfig {
 type Server struct {
 	Generic    *genericapiserver.GenericAPIServer
 	background []func(context.Context)
+	metrics    []metrics.Registerable
 }
 
 // New returns a Server that has not read anything yet.
@@ -97,6 +103,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		return memory.NewLog(memory.LogOptions{First: first, Attrs: attributes, NotReady: func() string { return notReady(inv) }})
 	}
 	logs := publisher{images: newLog(workerimage.Attributes), entries: newLog(catalogentry.Attributes)}
+	reporter := catalogreport.New(c.extra.Catalog, c.extra.Events)
 	inv = inventory.New(inventory.Config{
 		Sources:          c.extra.Sources,
 		GoldensNamespace: c.extra.GoldensNamespace,
@@ -104,6 +111,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		Catalog:          c.extra.Catalog,
 		CatalogKey:       c.extra.CatalogKey,
 		Publisher:        logs,
+		ReportCatalog:    reporter.Report,
 		Clock:            clock.RealClock{},
 	})
 	writer := backend.New(backend.Config{
@@ -119,7 +127,11 @@ func (c CompletedConfig) New() (*Server, error) {
 	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
 		return nil, err
 	}
-	return &Server{Generic: generic, background: append(c.extra.Background, inv.Run)}, nil
+	return &Server{
+		Generic:    generic,
+		background: append(c.extra.Background, inv.Run),
+		metrics:    reporter.Metrics(),
+	}, nil
 }
 
 func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend) error {
@@ -188,6 +200,7 @@ func identity() string {
 
 // Run serves until ctx is done, and returns when everything it started has ended.
 func (s *Server) Run(ctx context.Context) error {
+	defer register(ctx, s.metrics)()
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()

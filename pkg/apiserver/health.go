@@ -29,8 +29,8 @@ import (
 
 // sourceChecks returns a readiness check for each source. It fails until the source has been tried, and
 // passes from then on, whether the source can be read or not: a server that is taken out of its Service
-// takes discovery down with it, for every kind and every client. Whether the source can be read is part of
-// the check's name, so that /readyz?verbose tells.
+// takes discovery down with it, for every kind and every client. Whether the source can be read, and what was
+// read can be used, is part of the check's name, so that /readyz?verbose tells.
 func sourceChecks(inv *inventory.Inventory) []healthz.HealthChecker {
 	var checks []healthz.HealthChecker
 	for i := range inv.Health() {
@@ -45,12 +45,15 @@ type sourceCheck struct {
 
 var _ healthz.HealthChecker = sourceCheck{}
 
-// Name is one of two, so that it can be a label of a metric.
+// Name is one of a few, so that it can be a label of a metric.
 func (c sourceCheck) Name() string {
 	h := c.health()
 	name := "source-" + h.Name
-	if settled(h) && !h.Readable {
-		name += " (cannot be read)"
+	switch {
+	case settled(h) && !h.Readable:
+		return name + " (cannot be read)"
+	case h.Malformed:
+		return name + " (does not parse)"
 	}
 	return name
 }

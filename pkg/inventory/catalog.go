@@ -85,11 +85,14 @@ func (x *index) document() *document {
 	return nil
 }
 
-// unparsed is true while the document is no catalog and no good one was there before.
-func (x *index) unparsed() bool {
+// malformed is true while the document is no catalog.
+func (x *index) malformed() bool {
 	d := x.document()
-	return d != nil && d.catalog == nil && !x.parsed
+	return d != nil && d.catalog == nil
 }
+
+// unparsed is true while the document is no catalog and no good one was there before.
+func (x *index) unparsed() bool { return x.malformed() && !x.parsed }
 
 // documentMoved puts the catalog in force that the document holds. A document that is none changes nothing,
 // and where there is no document, nothing is declared.

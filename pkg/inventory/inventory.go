@@ -145,7 +145,9 @@ func (i *Inventory) Health() []SourceHealth {
 	defer i.mu.Unlock()
 	out := make([]SourceHealth, 0, len(i.sources))
 	for _, s := range i.sources {
-		out = append(out, s.health())
+		h := s.health()
+		h.Malformed = s == i.catalog && i.index.malformed()
+		out = append(out, h)
 	}
 	return out
 }

@@ -42,6 +42,8 @@ type SourceHealth struct {
 	Readable bool
 	// Since is when Readable became what it is; zero for a source that was never readable.
 	Since time.Time
+	// Malformed is true while what was read last is not what it should be, and does not count.
+	Malformed bool
 	// Objects that are kept.
 	Objects int
 	// LastEvent is when the last object or list arrived.

@@ -292,3 +292,20 @@ func TestInformersOfCatalogEntries(t *testing.T) {
 		return slices.Equal(informer.Informer().GetStore().ListKeys(), []string{notMade}), nil
 	})
 }
+
+func TestTheStateOfTheCatalogIsInReadinessAndMetrics(t *testing.T) {
+	f := startWithCatalog(t)
+	shows := func(path string, want ...string) bool {
+		res, body := f.request(t, path, nil)
+		return res.StatusCode == http.StatusOK && !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(string(body), text) })
+	}
+	if !shows("/readyz?verbose", "[+]source-catalog ok") || !shows("/metrics", "\nworkerimage_catalog_valid 1\n",
+		"\nworkerimage_catalog_entries{state=\"accepted\"} 2\n", "\nworkerimage_catalog_entries{state=\"rejected\"} 2\n") {
+		t.Error("a good catalog is not shown as it is")
+	}
+	f.putCatalog(t, "images: {")
+	eventually(t, "a broken catalog is shown and takes nothing down", func(context.Context) (bool, error) {
+		return shows("/readyz?verbose", "[+]source-catalog (does not parse) ok") &&
+			shows("/metrics", "\nworkerimage_catalog_valid 0\n", "\nworkerimage_catalog_entries{state=\"accepted\"} 2\n"), nil
+	})
+}

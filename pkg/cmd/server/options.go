@@ -36,6 +36,9 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -205,11 +208,11 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	if o.Snapshot.Enabled() {
 		return config, o.Snapshot.applyTo(ctx, config)
 	}
-	return config, clusterSources(config)
+	return config, connect(ctx, config)
 }
 
-// clusterSources lets the inventory read from the cluster that the configuration names.
-func clusterSources(config *apiserver.Config) error {
+// connect lets the server read from and write to the cluster that the configuration names.
+func connect(ctx context.Context, config *apiserver.Config) error {
 	if config.Generic.ClientConfig == nil {
 		return errors.New("no cluster to read from: give --kubeconfig, run in a pod, or use --snapshot")
 	}
@@ -225,5 +228,14 @@ func clusterSources(config *apiserver.Config) error {
 	namespace := config.Extra.GoldensNamespace
 	config.Extra.DataVolumes = dyn.Resource(cdiv1.SchemeGroupVersion.WithResource("datavolumes")).Namespace(namespace)
 	config.Extra.Claims = dyn.Resource(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")).Namespace(namespace)
+
+	// A context that never ends leaves the shutdown to the server, which waits for it.
+	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	config.Extra.Events = events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "workerimage-apiserver"})
+	config.Extra.Background = append(config.Extra.Background, func(ctx context.Context) {
+		<-ctx.Done()
+		events.Shutdown()
+	})
 	return nil
 }
