@@ -2,6 +2,8 @@ module github.com/cozystack/workerimage-apiserver
 
 go 1.26.0
 
+ignore ./examples/picker/node_modules
+
 require (
 	github.com/fsnotify/fsnotify v1.9.0
 	github.com/google/go-cmp v0.7.0
