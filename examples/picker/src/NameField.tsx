@@ -1,0 +1,37 @@
+import type { Json } from './api/mergePatch';
+
+interface Props {
+  form: string;
+  cluster: Json | undefined;
+  pool: string;
+  onChange(pool: string): void;
+}
+
+/** Asks for the pool's own part of its object's name, which is CLUSTER-POOL. */
+export function NameField({ form, cluster, pool, onChange }: Props) {
+  return (
+    <div className="form-group">
+      <label htmlFor="pool-name">
+        Pool<span className="required">*</span>
+      </label>
+      <input
+        id="pool-name"
+        className="form-control"
+        form={form}
+        required
+        pattern="[a-z0-9]([\-a-z0-9]*[a-z0-9])?"
+        title="Lower-case letters, digits and dashes"
+        value={pool}
+        onChange={(event) => onChange(event.target.value)}
+        aria-describedby="pool-name-help"
+      />
+      <p id="pool-name-help" className="field-description">
+        The object will be called{' '}
+        <code>
+          {typeof cluster === 'string' && cluster !== '' ? cluster : 'CLUSTER'}-{pool || 'POOL'}
+        </code>
+        .
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+
+import { mergePatch } from './mergePatch';
+
+it('holds what was changed and added', () => {
+  expect(mergePatch({ a: 1, b: { c: 1, d: 1 } }, { a: 1, b: { c: 2, d: 1 }, e: [1] })).toEqual({ b: { c: 2 }, e: [1] });
+});
+
+it('takes away what was cleared, and leaves the object around it', () => {
+  expect(mergePatch({ b: { c: 'x' } }, { b: { c: undefined } })).toEqual({ b: { c: null } });
+});
+
+it('replaces a list as a whole', () => {
+  expect(mergePatch({ a: [1, 2] }, { a: [2] })).toEqual({ a: [2] });
+});
+
+it('is empty when nothing was changed', () => {
+  expect(mergePatch({ a: { b: [1, { c: null }] } }, { a: { b: [1, { c: null }] } })).toEqual({});
+});
+
+it('begins from nothing where there was no object', () => {
+  expect(mergePatch(null, { a: 1 })).toEqual({ a: 1 });
+});

@@ -1,0 +1,27 @@
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
+
+/**
+ * The JSON merge patch (RFC 7386) that turns one object into another. Fields that are in neither, or the same in both,
+ * are not in it, so that what another client writes there stays.
+ */
+export function mergePatch(before: Json | undefined, after: Json | undefined): { [key: string]: Json } {
+  const from = isObject(before) ? before : {};
+  const to = isObject(after) ? after : {};
+  const patch: { [key: string]: Json } = {};
+  for (const key of new Set([...Object.keys(from), ...Object.keys(to)])) {
+    const [old, value] = [from[key], to[key]];
+    if (isObject(old) && isObject(value)) {
+      const inner = mergePatch(old, value);
+      if (Object.keys(inner).length > 0) {
+        patch[key] = inner;
+      }
+    } else if (JSON.stringify(old) !== JSON.stringify(value)) {
+      patch[key] = value ?? null;
+    }
+  }
+  return patch;
+}
+
+function isObject(value: Json | undefined): value is { [key: string]: Json | undefined } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,67 @@
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react';
+
+import { follow } from '../api/follow';
+import type { Option, OptionItem } from './items';
+
+interface Known {
+  /** The Options of the namespace by name, or undefined as long as they have not been read. */
+  options?: ReadonlyMap<string, Option>;
+  /** Why they cannot be read at present. */
+  problem?: string;
+}
+
+/** What is known of one source. */
+export interface Source {
+  /** What it offers, or undefined if that is not known, or there is no such source. */
+  items?: readonly OptionItem[];
+  /** Whether the answer is still awaited. */
+  loading: boolean;
+  problem?: string;
+  /** Whether the form is for a new object. */
+  isNew: boolean;
+}
+
+interface ContextValue extends Known {
+  isNew: boolean;
+}
+
+const Context = createContext<ContextValue>({ isNew: false });
+
+interface Props {
+  namespace: string;
+  isNew: boolean;
+  children: ReactNode;
+}
+
+/** Follows the Options of a namespace, once for all fields below it. */
+export function OptionsProvider({ namespace, isNew, children }: Props) {
+  const [known, setKnown] = useState<Known>({});
+
+  useEffect(() => {
+    const controller = new AbortController();
+    const url = `/apis/images.cozystack.io/v1alpha1/namespaces/${namespace}/options`;
+    void follow<Option>(
+      url,
+      {
+        onObjects: (options) => setKnown({ options }),
+        onError: (error) => setKnown(({ options }) => ({ options, problem: error.message })),
+      },
+      controller.signal,
+    );
+    return () => controller.abort();
+  }, [namespace]);
+
+  const value = useMemo(() => ({ ...known, isNew }), [known, isNew]);
+  return <Context value={value}>{children}</Context>;
+}
+
+export function useOptions(name: string): Source {
+  const { options, problem, isNew } = useContext(Context);
+  const option = options?.get(name);
+  return {
+    items: option && (option.spec?.items ?? []),
+    loading: !options && !problem,
+    problem: problem ?? (options && !option ? `There are no options called ${name} here.` : undefined),
+    isNew,
+  };
+}

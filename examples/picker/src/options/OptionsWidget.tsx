@@ -1,0 +1,60 @@
+import { ariaDescribedByIds, type WidgetProps } from '@rjsf/utils';
+import { useEffect, useRef } from 'react';
+
+import { choicesFor, preselection, sourceOf } from './items';
+import { useOptions } from './OptionsProvider';
+
+/**
+ * A dropdown of what a source offers at present. Where the source has never been readable it is a text field, so that
+ * whoever knows a value can still enter it.
+ */
+export function OptionsWidget(props: WidgetProps) {
+  const { id, schema, required, disabled, readonly, onChange } = props;
+  const { items, loading, problem, isNew } = useOptions(sourceOf(schema) ?? '');
+  const touched = useRef(false);
+  const value = typeof props.value === 'string' ? props.value : '';
+
+  const choose = (chosen: string) => {
+    touched.current = true;
+    onChange(chosen === '' ? undefined : chosen);
+  };
+
+  useEffect(() => {
+    const preselected = preselection(items ?? [], { value, isNew, touched: touched.current });
+    if (preselected !== undefined) {
+      choose(preselected);
+    }
+  });
+
+  const control = {
+    id,
+    name: props.htmlName || id,
+    className: 'form-control',
+    required,
+    disabled: disabled || readonly,
+    value,
+    'aria-describedby': ariaDescribedByIds(id),
+    onChange: (event: { target: { value: string } }) => choose(event.target.value),
+    onBlur: () => props.onBlur(id, value),
+    onFocus: () => props.onFocus(id, value),
+  };
+  const choices = choicesFor(items, value);
+  const chosen = choices.find((choice) => choice.value === value);
+  return (
+    <>
+      {items || loading ? (
+        <select {...control} title={chosen?.description} data-offered={chosen?.offered ?? true}>
+          <option value="">{loading ? 'Loading…' : 'Not set'}</option>
+          {choices.map((choice) => (
+            <option key={choice.value} value={choice.value} title={choice.description} data-offered={choice.offered}>
+              {choice.label}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input type="text" {...control} />
+      )}
+      {problem && <p className="options-problem">{problem}</p>}
+    </>
+  );
+}

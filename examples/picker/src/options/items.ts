@@ -1,0 +1,63 @@
+import type { KubernetesObject } from '../api/client';
+
+/** One thing that can be chosen. */
+export interface OptionItem {
+  value: string;
+  label?: string;
+  description?: string;
+  default?: boolean;
+}
+
+/** A list of things that can be chosen. Its name is what a schema calls the source. */
+export interface Option extends KubernetesObject {
+  spec?: { items?: OptionItem[] };
+}
+
+/** One line of a dropdown. */
+export interface Choice {
+  value: string;
+  label: string;
+  description?: string;
+  offered: boolean;
+}
+
+/** The source that a schema names for a field, if it does. */
+export function sourceOf(schema: object): string | undefined {
+  const extension = (schema as { 'x-cozystack-options'?: { source?: unknown } })['x-cozystack-options'];
+  return typeof extension?.source === 'string' ? extension.source : undefined;
+}
+
+/**
+ * The lines of a dropdown: what is offered, and after it the value that the field has if that is not. As long as the
+ * items are not known, nothing can be said of that value.
+ */
+export function choicesFor(items: readonly OptionItem[] | undefined, value: string): Choice[] {
+  const choices: Choice[] = (items ?? []).map((item) => ({
+    value: item.value,
+    label: item.label || item.value,
+    description: item.description,
+    offered: true,
+  }));
+  if (value !== '' && !choices.some((choice) => choice.value === value)) {
+    choices.push(
+      items
+        ? { value, label: `${value} (not offered any more)`, offered: false }
+        : { value, label: value, offered: true },
+    );
+  }
+  return choices;
+}
+
+/**
+ * The value to put into a field by itself, if any: the default, into the empty field of a new object, as long as
+ * nothing has been put into it, or taken out, before.
+ */
+export function preselection(
+  items: readonly OptionItem[],
+  field: { value: string; isNew: boolean; touched: boolean },
+): string | undefined {
+  if (!field.isNew || field.touched || field.value !== '') {
+    return undefined;
+  }
+  return items.find((item) => item.default)?.value;
+}
