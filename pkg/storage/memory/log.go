@@ -224,6 +224,9 @@ func (l *Log) publish(key string, cur *entry) error {
 	e.shared = newSharedObject(obj, &l.ring.encoded)
 	if cur != nil {
 		cur.rv, cur.shared = e.rv, e.shared
+		if e.prev != nil {
+			e.shared.previous = e.prev.obj
+		}
 	}
 
 	l.mu.Lock()

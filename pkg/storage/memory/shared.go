@@ -38,6 +38,7 @@ type sharedObject struct {
 	bytes *atomic.Int64 // of all encodings that a log keeps
 
 	mu        sync.Mutex
+	previous  runtime.Object // what obj replaced; nil if nothing
 	encodings map[runtime.Identifier]*encoding
 	kept      int64
 	forgotten bool
@@ -85,6 +86,20 @@ func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Ob
 // GetObject implements runtime.CacheableObject.
 func (o *sharedObject) GetObject() runtime.Object { return o.obj.DeepCopyObject() }
 
+// ShallowCopy returns a copy of the outermost struct, for readers to whom a part of the object is sent.
+func (o *sharedObject) ShallowCopy() runtime.Object { return shallowCopy(o.obj) }
+
+// ShallowPrevious returns the same of the object that this one replaced, nil if there was none or once it
+// is forgotten.
+func (o *sharedObject) ShallowPrevious() runtime.Object {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.previous == nil {
+		return nil
+	}
+	return shallowCopy(o.previous)
+}
+
 // GetObjectMeta implements metav1.ObjectMetaAccessor, for those who look at what passes by. It is of
 // a copy, which may be written to in vain.
 func (o *sharedObject) GetObjectMeta() metav1.Object {
@@ -128,12 +143,12 @@ func (o *sharedObject) keep(n int64) {
 	}
 }
 
-// forget releases the encodings, and keeps none from here on.
+// forget releases the encodings and the object before, and keeps no encoding from here on.
 func (o *sharedObject) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes.Add(-o.kept)
-	o.encodings, o.kept, o.forgotten = nil, 0, true
+	o.encodings, o.previous, o.kept, o.forgotten = nil, nil, 0, true
 }
 
 // shallowCopy copies the outermost struct, so that whoever gets it, encoders above all, may set

@@ -146,3 +146,25 @@ func encodeWith(t testing.TB, encoder runtime.Encoder, obj runtime.Object) {
 		t.Error(err)
 	}
 }
+
+func TestAnEventKnowsWhatItReplacedWhileItIsInTheRing(t *testing.T) {
+	f := newFixture(t, func(o *LogOptions, _ *Options) { o.Window = 2 })
+	f.set(t, "a", "1")
+	created := f.log.entries[0].shared
+	if got := created.ShallowPrevious(); got != nil {
+		t.Errorf("a new object replaced %v", got)
+	}
+	f.set(t, "a", "2")
+	changed := f.log.entries[0].shared
+	if got := toPod(t, changed.ShallowPrevious()); got.Labels["l"] != "1" {
+		t.Errorf("label 2 replaced %v", got.Labels)
+	}
+	if got := toPod(t, changed.ShallowCopy()); got.Labels["l"] != "2" {
+		t.Errorf("the object itself has %v", got.Labels)
+	}
+	f.set(t, "b", "1")
+	f.set(t, "b", "2")
+	if got := changed.ShallowPrevious(); got != nil {
+		t.Errorf("%v is kept after its event", got)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,8 @@ const (
 
 // Watch implements storage.Interface.
 //
-// Once the request is understood, an error is an event of the stream.
+// Once the request is understood, an error is an event of the stream. So is the cause for which ctx is
+// canceled, if it is an API status.
 func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	key, err := s.prepare(key, opts.Recursive)
 	if err != nil {
@@ -59,6 +61,7 @@ func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOption
 		bookmarks:   opts.Predicate.AllowWatchBookmarks || opts.ProgressNotify,
 		initialDone: opts.Predicate.AllowWatchBookmarks && ptr.Deref(opts.SendInitialEvents, false),
 		result:      make(chan watch.Event, resultBuffer),
+		stopped:     make(chan struct{}),
 	}
 	if err := w.start(rv, ptr.Deref(opts.SendInitialEvents, rv == 0)); err != nil {
 		return errorWatch(err), nil
@@ -88,12 +91,17 @@ type watcher struct {
 	initial []*entry
 	cursor  uint64 // every event up to here is in result, or not for this watcher
 
-	cancel context.CancelFunc
-	result chan watch.Event
+	cancel  context.CancelFunc
+	result  chan watch.Event
+	stop    sync.Once
+	stopped chan struct{}
 }
 
 // Stop implements watch.Interface.
-func (w *watcher) Stop() { w.cancel() }
+func (w *watcher) Stop() {
+	w.cancel()
+	w.stop.Do(func() { close(w.stopped) })
+}
 
 // ResultChan implements watch.Interface. The channel is closed when the goroutine is done.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
@@ -117,6 +125,7 @@ func (w *watcher) start(rv uint64, withInitial bool) (err error) {
 
 func (w *watcher) run(ctx context.Context) {
 	defer close(w.result)
+	defer w.sendCause(ctx)
 	defer w.log.watchers.Add(-1)
 	defer w.cancel()
 	if !w.sendInitial(ctx) {
@@ -226,6 +235,19 @@ func (w *watcher) send(ctx context.Context, e watch.Event) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// sendCause sends the API status for which ctx was canceled.
+func (w *watcher) sendCause(ctx context.Context) {
+	var status apierrors.APIStatus
+	cause := context.Cause(ctx)
+	if !errors.As(cause, &status) {
+		return
+	}
+	select {
+	case w.result <- errorEvent(cause):
+	case <-w.stopped:
 	}
 }
 

@@ -452,3 +452,46 @@ func TestErrorsInAStreamAreStatuses(t *testing.T) {
 		}
 	}
 }
+
+func TestAWatchEndsWithTheStatusForWhichItsContextIsCanceled(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		cause error
+		want  []string
+	}{
+		{"a status", apierrors.NewResourceExpired("list again"), []string{"ERROR Expired", "closed"}},
+		{"no status", nil, []string{"closed"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				w := f.watch(ctx, t, storage.ListOptions{Predicate: selecting()})
+				synctest.Wait()
+				cancel(row.cause)
+				if diff := cmp.Diff(row.want, w.drain(t)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAWatchThatNobodyReadsCanBeStoppedWhileItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w := f.watch(ctx, t, storage.ListOptions{Predicate: selecting()})
+		for i := range 2 * resultBuffer {
+			f.set(t, fmt.Sprintf("p%d", i), "1")
+		}
+		synctest.Wait()
+		cancel(apierrors.NewResourceExpired("list again"))
+		synctest.Wait()
+		w.Stop()
+		synctest.Wait()
+		if n := f.log.Stats().Watchers; n != 0 {
+			t.Errorf("%d watches are left", n)
+		}
+	})
+}
