@@ -22,6 +22,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -76,6 +77,8 @@ type Inventory struct {
 	worker  *worker
 	// wake tells the worker that there may be something to do.
 	wake chan struct{}
+	// poolResource is the resource that serves the pools.
+	poolResource func() schema.GroupVersionResource
 
 	// mu guards the index, the statistics and what changes in the sources.
 	mu    sync.Mutex
@@ -103,6 +106,7 @@ func New(config Config) *Inventory {
 		i.grace = DefaultGracePeriod
 	}
 	i.worker = newWorker(i, config.Publisher, config.ReportCatalog)
+	i.poolResource = config.Sources.PoolResource
 
 	slim, from := slimmer{
 		goldensNamespace: config.GoldensNamespace,
@@ -137,6 +141,14 @@ func (i *Inventory) Run(ctx context.Context) {
 		running.Go(func() { i.follow(ctx, s) })
 	}
 	i.worker.run(ctx)
+}
+
+// PoolResource returns the resource that serves the pools. Its name is * while it is not known.
+func (i *Inventory) PoolResource() schema.GroupVersionResource {
+	if i.poolResource == nil {
+		return unknownPoolResource
+	}
+	return i.poolResource()
 }
 
 // Health tells of each source how it is doing, in an order that never changes.

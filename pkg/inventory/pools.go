@@ -39,6 +39,9 @@ import (
 // poolKind is the kind of a pool. Its resource name comes from a registry at run time.
 var poolKind = schema.GroupVersionKind{Group: "apps.cozystack.io", Version: "v1alpha1", Kind: "KubernetesNodes"}
 
+// unknownPoolResource stands for every resource of the pools' group.
+var unknownPoolResource = poolKind.GroupVersion().WithResource("*")
+
 // watchSlack is how much longer than it was asked to a server may keep a watch open.
 const watchSlack = 30 * time.Second
 
@@ -50,6 +53,8 @@ type poolSource struct {
 	relistPeriod time.Duration
 
 	mu sync.Mutex
+	// found is the resource that served the last list.
+	found schema.GroupVersionResource
 	// listed is the resource of a list that no watch has continued yet; empty where there is none.
 	listed schema.GroupVersionResource
 }
@@ -59,7 +64,15 @@ func newPoolSource(d discovery.DiscoveryInterface, client dynamic.Interface, rel
 		discovery:    discovery.ToDiscoveryInterfaceWithContext(d),
 		client:       client,
 		relistPeriod: relistPeriod,
+		found:        unknownPoolResource,
 	}
+}
+
+// resource serves the pools; unknownPoolResource until they have been listed.
+func (s *poolSource) resource() schema.GroupVersionResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found
 }
 
 // IsWatchListSemanticsUnSupported keeps reflectors from streaming lists: the server behind the aggregator
@@ -78,7 +91,7 @@ func (s *poolSource) ListWithContext(ctx context.Context, options metav1.ListOpt
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed = resource
+	s.found, s.listed = resource, resource
 	return list, nil
 }
 

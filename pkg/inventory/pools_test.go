@@ -113,6 +113,31 @@ func TestPoolsAreFoundByKindWhateverTheirResourceIsCalled(t *testing.T) {
 	}
 }
 
+func TestTheResourceOfThePoolsIsWhatWasListedLast(t *testing.T) {
+	s := newPoolServer()
+	group := schema.GroupVersion{Group: "apps.cozystack.io", Version: "v1alpha1"}
+	inventory := New(Config{Sources: Sources{PoolResource: s.source.resource}})
+	for _, step := range []struct {
+		name   string
+		served []metav1.APIResource
+		want   string
+	}{
+		{"any, before the kind was found", nil, "*"},
+		{"the plural that was found", []metav1.APIResource{nodes("kubernetesnodeses")}, "kubernetesnodeses"},
+		{"another after an upgrade", []metav1.APIResource{nodes("pools")}, "pools"},
+		{"still that when the kind is gone", nil, "pools"},
+	} {
+		s.serve(step.served...)
+		_, _ = s.source.ListWithContext(t.Context(), metav1.ListOptions{}) // fails while the kind is not served
+		if got := inventory.PoolResource(); got != group.WithResource(step.want) {
+			t.Errorf("%s: got %v", step.name, got)
+		}
+	}
+	if got := New(Config{}).PoolResource(); got != group.WithResource("*") {
+		t.Errorf("of a snapshot: %v", got)
+	}
+}
+
 func TestPoolsAreLookedUpAtEveryList(t *testing.T) {
 	s := newPoolServer(nodes("kubernetesnodeses"))
 	for _, name := range []string{"kubernetesnodeses", "kubernetesnodes"} {

@@ -42,6 +42,8 @@ type Sources struct {
 	StorageProfiles cache.ListerWatcherWithContext
 	CDIs            cache.ListerWatcherWithContext
 	Pools           cache.ListerWatcherWithContext
+	// PoolResource is the resource that serves the pools; nil where none does.
+	PoolResource func() schema.GroupVersionResource
 	// Catalog has the ConfigMap of the catalog, and may have others.
 	Catalog cache.ListerWatcherWithContext
 }
@@ -54,13 +56,15 @@ const poolRelistPeriod = 10 * time.Minute
 
 // NewClusterSources reads from a cluster whose catalog is in the ConfigMap of that name.
 func NewClusterSources(client kubernetes.Interface, dynamicClient dynamic.Interface, catalog types.NamespacedName) Sources {
+	pools := newPoolSource(client.Discovery(), dynamicClient, poolRelistPeriod)
 	return Sources{
 		DataVolumes:     dynamicSource(dynamicClient, cdiVersion.WithResource("datavolumes")),
 		Claims:          claimSource(client),
 		StorageClasses:  storageClassSource(client),
 		StorageProfiles: dynamicSource(dynamicClient, cdiVersion.WithResource("storageprofiles")),
 		CDIs:            dynamicSource(dynamicClient, cdiVersion.WithResource("cdis")),
-		Pools:           newPoolSource(client.Discovery(), dynamicClient, poolRelistPeriod),
+		Pools:           pools,
+		PoolResource:    pools.resource,
 		Catalog:         configMapSource(client, catalog),
 	}
 }
