@@ -45,6 +45,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
@@ -121,7 +122,8 @@ func (c CompletedConfig) New() (*Server, error) {
 		Plan:        planner(inv),
 		Observer:    inv,
 	})
-	if err := installAPIGroup(generic, logs, inv, writer); err != nil {
+	callers := view.New(view.Config{Authorizer: c.generic.Authorization.Authorizer, PoolResource: inv.PoolResource})
+	if err := installAPIGroup(generic, logs, inv, writer, callers); err != nil {
 		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
 	}
 	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
@@ -134,7 +136,7 @@ func (c CompletedConfig) New() (*Server, error) {
 	}, nil
 }
 
-func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend) error {
+func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend, callers *view.View) error {
 	codec := Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
 	workerImages, err := workerimage.NewREST(workerimage.Config{
 		Scheme: Scheme,
@@ -149,6 +151,7 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher,
 		Plan:      planner(inv),
 		Plannable: func() error { return plannable(inv) },
 		Rehearser: writer,
+		View:      callers,
 	})
 	if err != nil {
 		return err
@@ -158,7 +161,7 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher,
 		Resource: images.Resource("catalogentries"),
 		Prefix:   catalogentry.KeyPrefix,
 		NewFunc:  func() runtime.Object { return &images.CatalogEntry{} },
-	}))
+	}), callers)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 )
 
 // category is the group of resources that all of them are listed with.
@@ -38,8 +40,16 @@ const category = "cozystack"
 // Reader serves the verbs of a Store that read, and no other. It wraps the Store, so that who embeds a Reader
 // serves what is written there besides, and nothing that the Store happens to have.
 type Reader struct {
-	store      *genericregistry.Store
+	store *genericregistry.Store
+	// served is what each caller may see of the store.
+	served     verbs
 	shortNames []string
+}
+
+type verbs interface {
+	Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
+	List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error)
+	Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error)
 }
 
 var (
@@ -52,7 +62,7 @@ var (
 	_ rest.SingularNameProvider = &Reader{}
 )
 
-// Config is what a Reader needs. All of it is required.
+// Config is what a Reader needs. All of it is required, except where it says otherwise.
 type Config struct {
 	// Store without what depends on the storage. New completes it.
 	Store *genericregistry.Store
@@ -63,6 +73,8 @@ type Config struct {
 	KeyPrefix string
 	// Attributes are what selectors match.
 	Attributes storage.AttrFunc
+	// View decides which pools a caller sees; nil for a kind that names none.
+	View       *view.View
 	ShortNames []string
 }
 
@@ -72,7 +84,11 @@ func New(config Config) (*Reader, error) {
 	if err := config.Store.CompleteWithOptions(options); err != nil {
 		return nil, err
 	}
-	return &Reader{store: config.Store, shortNames: config.ShortNames}, nil
+	r := &Reader{store: config.Store, served: config.Store, shortNames: config.ShortNames}
+	if config.View != nil {
+		r.served = view.NewStore(config.Store, config.View)
+	}
+	return r, nil
 }
 
 // restOptions hands the storage to the Store in place of one on etcd.
@@ -110,20 +126,21 @@ func (r *Reader) Categories() []string { return []string{category} }
 
 // Get returns the object of that name.
 func (r *Reader) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return r.store.Get(ctx, name, options)
+	return r.served.Get(ctx, name, options)
 }
 
 // List returns the objects that the options select.
 func (r *Reader) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
-	return r.store.List(ctx, options)
+	return r.served.List(ctx, options)
 }
 
 // Watch streams the changes of the objects that the options select.
 func (r *Reader) Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error) {
-	return r.store.Watch(ctx, options)
+	return r.served.Watch(ctx, options)
 }
 
-// ConvertToTable returns what kubectl get prints.
+// ConvertToTable returns what kubectl get prints of what was served. It filters nothing: the rows of a watch
+// are made from an encoding that callers share.
 func (r *Reader) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
 	return r.store.ConvertToTable(ctx, object, tableOptions)
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/reader"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 )
 
 // KeyPrefix is where the log keeps CatalogEntries: an object's key is the prefix, a slash and its name.
@@ -38,8 +39,8 @@ type REST struct {
 	*reader.Reader
 }
 
-// NewREST returns the REST storage of CatalogEntries on s.
-func NewREST(scheme *runtime.Scheme, codec runtime.Codec, s storage.Interface) (*REST, error) {
+// NewREST returns the REST storage of CatalogEntries on s, whose pools callers sees to.
+func NewREST(scheme *runtime.Scheme, codec runtime.Codec, s storage.Interface, callers *view.View) (*REST, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &images.CatalogEntry{} },
 		NewListFunc:               func() runtime.Object { return &images.CatalogEntryList{} },
@@ -55,6 +56,7 @@ func NewREST(scheme *runtime.Scheme, codec runtime.Codec, s storage.Interface) (
 		Codec:      codec,
 		KeyPrefix:  KeyPrefix,
 		Attributes: Attributes,
+		View:       callers,
 		ShortNames: []string{"wie"},
 	})
 	if err != nil {

@@ -24,9 +24,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -36,6 +39,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
@@ -73,6 +77,10 @@ func newFixture(t *testing.T) *fixture {
 		Plan:      plan,
 		Plannable: func() error { return f.unplannable },
 		Rehearser: f,
+		View: view.New(view.Config{
+			Authorizer:   authorizerfactory.NewAlwaysAllowAuthorizer(),
+			PoolResource: func() schema.GroupVersionResource { return schema.GroupVersionResource{} },
+		}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +168,10 @@ func (f *fixture) create(t *testing.T, image *images.WorkerImage, dryRun ...stri
 	return obj.(*images.WorkerImage), nil
 }
 
+// requestContext is that of somebody who sees everything.
 func requestContext(t *testing.T) context.Context {
-	return genericapirequest.WithNamespace(t.Context(), metav1.NamespaceNone)
+	ctx := genericapirequest.WithNamespace(t.Context(), metav1.NamespaceNone)
+	return genericapirequest.WithUser(ctx, &user.DefaultInfo{Name: "operator"})
 }
 
 func (f *fixture) names(t *testing.T) []string {

@@ -28,6 +28,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/reader"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 )
 
 // KeyPrefix is where the log keeps WorkerImages: an object's key is the prefix, a slash and its name.
@@ -50,13 +51,16 @@ type Config struct {
 	// Plannable returns why Plan has no answer now.
 	Plannable func() error
 	Rehearser Rehearser
+	// View decides which pools a caller sees.
+	View *view.View
 }
 
 // REST serves WorkerImages. It wraps the Store and does not embed it: a verb is served only when it is
 // written here or is one of the Reader's.
 type REST struct {
 	*reader.Reader
-	store     *genericregistry.Store
+	store     *view.Store
+	view      *view.View
 	plannable func() error
 	rehearser Rehearser
 }
@@ -87,12 +91,13 @@ func NewREST(config Config) (*REST, error) {
 		Codec:      config.Codec,
 		KeyPrefix:  KeyPrefix,
 		Attributes: Attributes,
+		View:       config.View,
 		ShortNames: []string{"wi"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &REST{Reader: r, store: store, plannable: config.Plannable, rehearser: config.Rehearser}, nil
+	return &REST{Reader: r, store: view.NewStore(store, config.View), view: config.View, plannable: config.Plannable, rehearser: config.Rehearser}, nil
 }
 
 // DeleteReturnsDeletedObject tells whether a delete answers with the object.

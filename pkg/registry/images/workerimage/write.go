@@ -34,6 +34,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/projection"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 )
 
 // namedUsers is how many pools an error names.
@@ -87,6 +88,7 @@ func describeDrift(drift []images.CatalogDrift) string {
 // Update changes labels and annotations. An apply may create.
 func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	ctx = r.view.NewContext(ctx)
 	if _, err := r.store.Get(ctx, name, &metav1.GetOptions{}); forceAllowCreate && apierrors.IsNotFound(err) {
 		if err := r.plannable(); err != nil {
 			return nil, false, err
@@ -102,6 +104,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 
 // DeleteCollection deletes what may be deleted, and reports the rest.
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *internalversion.ListOptions) (runtime.Object, error) {
+	ctx = r.view.NewContext(ctx)
 	obj, err := r.store.List(ctx, listOptions)
 	if err != nil {
 		return nil, err
@@ -152,13 +155,13 @@ func (r *REST) rehearsedUpdate(validate rest.ValidateObjectUpdateFunc, dryRun []
 
 // guarded refuses the deletion of an image that is in use. It is asked again whenever the image changes
 // before its golden is deleted.
-func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) rest.ValidateObjectFunc {
-	return func(ctx context.Context, obj runtime.Object) error {
+func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) view.ValidateDeleteFunc {
+	return func(ctx context.Context, obj, shown runtime.Object) error {
 		image := obj.(*images.WorkerImage)
-		if err := call(ctx, validate, obj); err != nil {
+		if err := call(ctx, validate, shown); err != nil {
 			return err
 		}
-		if err := guard(image); err != nil {
+		if err := guard(image, shown.(*images.WorkerImage)); err != nil {
 			return err
 		}
 		if options == nil || !dryrun.IsDryRun(options.DryRun) {
@@ -168,8 +171,8 @@ func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteO
 	}
 }
 
-// guard answers what the condition Deletable says.
-func guard(image *images.WorkerImage) error {
+// guard answers what the condition Deletable says, and names the users that are shown to the caller.
+func guard(image, shown *images.WorkerImage) error {
 	deletable := meta.FindStatusCondition(image.Status.Conditions, images.ConditionDeletable)
 	if deletable != nil && deletable.Status == metav1.ConditionTrue {
 		return nil
@@ -178,7 +181,8 @@ func guard(image *images.WorkerImage) error {
 	if deletable != nil {
 		why = deletable.Message
 		if deletable.Reason == projection.ReasonInUse {
-			why += describeUsers(image.Status.Pools) + wayOut(image)
+			all, visible := users(image.Status.Pools), users(shown.Status.Pools)
+			why += describeUsers(visible, len(all) > len(visible)) + wayOut(image)
 		}
 	}
 	return apierrors.NewConflict(images.Resource("workerimages"), image.Name, errors.New(why))
@@ -193,19 +197,29 @@ func wayOut(image *images.WorkerImage) string {
 	return " Move the pools to another image first."
 }
 
-// describeUsers names the pools that ask for the image.
-func describeUsers(pools []images.PoolStatus) string {
+// users are the names of the pools that an image cannot be taken from.
+func users(pools []images.PoolStatus) []string {
 	var names []string
 	for _, p := range pools {
 		if p.Reason != projection.ReasonNotSelected || p.Disks.Cloning > 0 {
 			names = append(names, p.Namespace+"/"+p.Name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
+	return names
+}
+
+// describeUsers says of users that are hidden that there are some, and not how many.
+func describeUsers(names []string, hidden bool) string {
 	if more := len(names) - namedUsers; more > 0 {
 		names = append(names[:namedUsers], fmt.Sprintf("and %d more", more))
+	}
+	switch {
+	case hidden && len(names) > 0:
+		names = append(names, "and pools that you may not see")
+	case hidden:
+		names = append(names, "pools that you may not see")
+	case len(names) == 0:
+		return ""
 	}
 	return " Used by " + strings.Join(names, ", ") + "."
 }
