@@ -24,6 +24,8 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
@@ -69,8 +71,8 @@ func (p *published) Ready() {
 	p.ready = true
 }
 
-// imagesOf returns the images that a snapshot amounts to.
-func imagesOf(t *testing.T, paths ...string) map[string]*images.WorkerImage {
+// publishedOf returns what a snapshot amounts to.
+func publishedOf(t *testing.T, paths ...string) *published {
 	t.Helper()
 	s, err := Open(t.Context(), paths, nil)
 	if err != nil {
@@ -85,8 +87,10 @@ func imagesOf(t *testing.T, paths ...string) map[string]*images.WorkerImage {
 				SchematicID: "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515",
 				Version:     "v1.13.6",
 			},
-			Publisher: out,
-			Clock:     clock.RealClock{},
+			Catalog:    types.NamespacedName{Namespace: "cozy-public", Name: "worker-image-catalog"},
+			CatalogKey: "catalog.yaml",
+			Publisher:  out,
+			Clock:      clock.RealClock{},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -98,12 +102,12 @@ func imagesOf(t *testing.T, paths ...string) map[string]*images.WorkerImage {
 	if !out.ready {
 		t.Fatal("the snapshot was not read")
 	}
-	return out.images
+	return out
 }
 
 func TestTheSamplesShowEveryPhaseAndEveryVerdict(t *testing.T) {
 	phases, verdicts := map[images.WorkerImagePhase]int{}, map[string]string{}
-	for _, image := range imagesOf(t, samples) {
+	for _, image := range publishedOf(t, samples).images {
 		phases[image.Status.Phase]++
 		for _, p := range image.Status.Pools {
 			verdicts[p.Namespace+"/"+p.Name] = p.Reason
@@ -141,12 +145,52 @@ func TestTheSamplesShowEveryPhaseAndEveryVerdict(t *testing.T) {
 }
 
 func TestTheSamplesShowWorkersOnTheirWay(t *testing.T) {
-	image := imagesOf(t, samples)["talos-worker-ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515-v1.13.6"]
+	image := publishedOf(t, samples).images["talos-worker-ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515-v1.13.6"]
 	i := slices.IndexFunc(image.Status.Pools, func(p images.PoolStatus) bool { return p.Name == "k1-md0" })
 	if i < 0 {
 		t.Fatalf("no pool k1-md0 in %v", image.Status.Pools)
 	}
 	if diff := cmp.Diff(images.DiskCounts{Cloned: 3, Cloning: 1}, image.Status.Pools[i].Disks); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheSamplesShowEveryPhaseOfAnEntryAndEveryAnswerOfTheCatalog(t *testing.T) {
+	out := publishedOf(t, samples)
+	entries, synced := map[images.CatalogEntryPhase]int{}, map[string]int{}
+	for _, entry := range out.entries {
+		entries[entry.Status.Phase]++
+	}
+	for _, image := range out.images {
+		synced[meta.FindStatusCondition(image.Status.Conditions, images.ConditionCatalogSynced).Reason]++
+	}
+	wantEntries := map[images.CatalogEntryPhase]int{
+		images.CatalogEntryAvailable: 1,
+		images.CatalogEntryMissing:   1,
+		images.CatalogEntryInvalid:   1,
+		"Ready":                      4,
+		"Importing":                  4,
+		"Pending":                    1,
+		"Failed":                     1,
+		"Terminating":                1,
+	}
+	if diff := cmp.Diff(wantEntries, entries); diff != "" {
+		t.Errorf("unexpected entries (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"Synced": 8, "Drift": 1, "NotDeclared": 2}, synced); diff != "" {
+		t.Errorf("unexpected answers (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheSamplesOfTheStackShowWhatAnEntryAloneCanBe(t *testing.T) {
+	phases := map[images.CatalogEntryPhase]int{}
+	for _, entry := range publishedOf(t, "../../artifacts/samples/stack").entries {
+		if !entry.Status.Materialized {
+			phases[entry.Status.Phase]++
+		}
+	}
+	want := map[images.CatalogEntryPhase]int{images.CatalogEntryAvailable: 1, images.CatalogEntryMissing: 1, images.CatalogEntryInvalid: 1}
+	if diff := cmp.Diff(want, phases); diff != "" {
+		t.Errorf("unexpected entries (-want +got):\n%s", diff)
 	}
 }
