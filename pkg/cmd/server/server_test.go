@@ -63,12 +63,18 @@ type fixture struct {
 // start runs a server whose snapshot holds the goldens that are named, in the phase that is given.
 func start(t *testing.T, goldens map[string]string) *fixture {
 	t.Helper()
-	dir := t.TempDir()
-	f := &fixture{folder: filepath.Join(dir, "snapshot")}
+	f := &fixture{folder: t.TempDir()}
 	f.write(t, goldens)
+	f.serve(t)
+	return f
+}
+
+// serve runs a server on the snapshot until the test ends.
+func (f *fixture) serve(t *testing.T) {
+	t.Helper()
 	o := NewOptions()
 	o.Snapshot.Paths = []string{f.folder}
-	o.Snapshot.Kubeconfig = filepath.Join(dir, "kubeconfig")
+	o.Snapshot.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	if err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +111,6 @@ func start(t *testing.T, goldens map[string]string) *fixture {
 		_, err = f.client.ImagesV1alpha1().WorkerImages().List(ctx, metav1.ListOptions{})
 		return err == nil, nil
 	})
-	return f
 }
 
 func (f *fixture) write(t *testing.T, goldens map[string]string) {
@@ -128,9 +133,6 @@ status: {phase: %[2]s}
 // put makes content the manifests in a file of the snapshot.
 func (f *fixture) put(t *testing.T, file, content string) {
 	t.Helper()
-	if err := os.MkdirAll(f.folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	// A rename, as editors do it: the server never sees half a file.
 	file = filepath.Join(f.folder, file)
 	draft := file + ".draft"
