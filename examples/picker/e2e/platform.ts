@@ -1,0 +1,132 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { access, constants, mkdir, readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { TestProject } from 'vitest/node';
+
+/** Where the tests find the page, the cluster and the browser. */
+export interface Platform {
+  url: string;
+  chromium: string;
+  kubectl: string;
+  kubeconfig: string;
+  /** The file that orders what becomes of imports. */
+  simRules: string;
+  /** Where screenshots are kept. */
+  artifacts: string;
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    platform: Platform;
+  }
+}
+
+const root = resolve(import.meta.dirname, '../../..');
+const bin = (name: string) => resolve(root, '_output/bin', name);
+const artifacts = resolve(root, '_output/picker');
+const stackDir = resolve(artifacts, 'stack');
+
+/** Starts a development stack of its own, with the samples, and serves the built page against it as tenant-a. */
+export default async function setup(project: TestProject) {
+  const chromium = await findChromium();
+  await mkdir(artifacts, { recursive: true });
+  // A run that was killed may have left its stack behind.
+  await promisify(execFile)(bin('stack'), ['down', '--dir', stackDir]);
+
+  const children: ChildProcess[] = [];
+  const tearDown = async () => {
+    await Promise.all(children.map(end));
+  };
+  try {
+    const stack = startStack();
+    children.push(stack);
+    const state = await stackIsReady(stack);
+    const picker = spawn(bin('picker'), ['--kubeconfig', state.kubeconfigs['tenant-a']!], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(picker);
+    project.provide('platform', {
+      url: await urlOf(picker),
+      chromium,
+      kubectl: state.kubectl,
+      kubeconfig: state.kubeconfig,
+      simRules: state.simRules,
+      artifacts,
+    });
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+  return tearDown;
+}
+
+async function findChromium(): Promise<string> {
+  const path = process.env.CHROMIUM || '/usr/bin/chromium';
+  try {
+    await access(path, constants.X_OK);
+  } catch {
+    throw new Error(`there is no browser at ${path}: install Debian's package chromium, or set CHROMIUM to one`);
+  }
+  return path;
+}
+
+function startStack(): ChildProcess {
+  const log = openSync(resolve(artifacts, 'stack.log'), 'w');
+  const args = ['up', '--dir', stackDir, '--server', bin('workerimage-apiserver')];
+  args.push('--rbac', 'artifacts/deploy/rbac.yaml', '--load', 'artifacts/samples/stack');
+  return spawn(bin('stack'), args, { cwd: root, stdio: ['ignore', log, log] });
+}
+
+/** What a stack says of itself. */
+interface StackState {
+  pid: number;
+  ready: boolean;
+  kubectl: string;
+  kubeconfig: string;
+  kubeconfigs: Record<string, string>;
+  simRules: string;
+}
+
+/** Waits until the stack is ready. One that is built for the first time takes minutes. */
+async function stackIsReady(stack: ChildProcess): Promise<StackState> {
+  while (stack.exitCode === null) {
+    const state = await readState();
+    if (state?.ready && state.pid === stack.pid) {
+      return state;
+    }
+    await sleep(200);
+  }
+  throw new Error(`the stack ended: see ${resolve(artifacts, 'stack.log')}`);
+}
+
+async function readState(): Promise<StackState | undefined> {
+  try {
+    return JSON.parse(await readFile(resolve(stackDir, 'state.json'), 'utf8')) as StackState;
+  } catch {
+    return undefined; // not written yet
+  }
+}
+
+/** The address that the picker's server prints. */
+async function urlOf(picker: ChildProcess): Promise<string> {
+  for await (const line of createInterface(picker.stdout!)) {
+    const url = /http:\S+/.exec(line)?.[0];
+    if (url) {
+      return url;
+    }
+  }
+  throw new Error('the server of the page ended');
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }
+}
