@@ -18,7 +18,11 @@ LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION) \
 	-X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
 SERVER := _output/bin/workerimage-apiserver
 STACK := _output/bin/stack
-PACKAGES := ./cmd/... ./pkg/... ./hack/... ./test/cases/...
+PICKER := _output/bin/picker
+PACKAGES := ./cmd/... ./pkg/... ./hack/... ./examples/... ./test/cases/...
+
+NPM := npm --prefix examples/picker --no-audit --no-fund
+NODE_MODULES := examples/picker/node_modules/.package-lock.json
 
 ##@ Try it
 
@@ -39,6 +43,12 @@ stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl
 stack-stop: $(STACK) ## End what `make stack DETACH=1` started.
 	@$(STACK) down
 
+.PHONY: picker
+picker: $(PICKER) $(NODE_MODULES) ## The dashboard's form, against a running `make stack`, as tenant-a. Needs Node.js 20.19.
+	@test -e _output/stack/tenant-a.kubeconfig || { echo "No stack runs here: start one with 'make stack DETACH=1'." >&2; exit 1; }
+	@$(NPM) run build
+	@$(PICKER) --kubeconfig _output/stack/tenant-a.kubeconfig
+
 ##@ Build and test
 
 .PHONY: build
@@ -58,6 +68,12 @@ e2e: $(STACK) ## Tests on the real stack; builds it first where that has not bee
 	$(STACK) build
 	go test -race -count=1 -timeout 30m ./test/...
 
+.PHONY: picker-test
+picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a stack of its own. Installs nothing.
+	@test $(NODE_MODULES) -nt examples/picker/package-lock.json || { echo "Packages are missing: run 'npm --prefix examples/picker ci'." >&2; exit 1; }
+	$(STACK) build
+	@for script in check test build e2e; do $(NPM) run $$script; done
+
 .PHONY: bench
 bench: ## Benchmarks. They report, and judge nothing.
 	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/storage/... ./pkg/projection/...
@@ -73,9 +89,15 @@ generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients.
 	hack/update-codegen.sh
 
 # Go decides whether there is anything to build.
-.PHONY: $(STACK)
+.PHONY: $(STACK) $(PICKER)
 $(STACK):
 	@go build -o $@ ./hack/stack
+$(PICKER):
+	@go build -o $@ ./examples/picker/server
+
+$(NODE_MODULES): examples/picker/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20.19 or newer." >&2; exit 1; }
+	$(NPM) ci
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION) (about three minutes on two cores, once)."
