@@ -195,6 +195,7 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	if err := o.Recommended.ApplyTo(generic); err != nil {
 		return nil, err
 	}
+	awaitAuthorities(&generic.Config)
 
 	config := &apiserver.Config{
 		Generic: generic,
