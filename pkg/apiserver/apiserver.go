@@ -44,6 +44,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/option"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
@@ -103,7 +104,11 @@ func (c CompletedConfig) New() (*Server, error) {
 	newLog := func(attributes storage.AttrFunc) *memory.Log {
 		return memory.NewLog(memory.LogOptions{First: first, Attrs: attributes, NotReady: func() string { return notReady(inv) }})
 	}
-	logs := publisher{images: newLog(workerimage.Attributes), entries: newLog(catalogentry.Attributes)}
+	logs := publisher{
+		images:  newLog(workerimage.Attributes),
+		entries: newLog(catalogentry.Attributes),
+		options: newLog(option.Attributes),
+	}
 	reporter := catalogreport.New(c.extra.Catalog, c.extra.Events)
 	inv = inventory.New(inventory.Config{
 		Sources:          c.extra.Sources,
@@ -123,7 +128,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		Observer:    inv,
 	})
 	callers := view.New(view.Config{Authorizer: c.generic.Authorization.Authorizer, PoolResource: inv.PoolResource})
-	if err := installAPIGroup(generic, logs, inv, writer, callers); err != nil {
+	if err := installAPIGroup(generic, logs, inv, writer, callers, c.extra.GoldensNamespace); err != nil {
 		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
 	}
 	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
@@ -136,7 +141,8 @@ func (c CompletedConfig) New() (*Server, error) {
 	}, nil
 }
 
-func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend, callers *view.View) error {
+func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend,
+	callers *view.View, goldens string) error {
 	codec := Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
 	workerImages, err := workerimage.NewREST(workerimage.Config{
 		Scheme: Scheme,
@@ -165,11 +171,21 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher,
 	if err != nil {
 		return err
 	}
+	options, err := option.NewREST(Scheme, codec, memory.New(memory.Options{
+		Log:      logs.options,
+		Resource: images.Resource("options"),
+		Prefix:   option.KeyPrefix,
+		NewFunc:  func() runtime.Object { return &images.Option{} },
+	}), goldens)
+	if err != nil {
+		return err
+	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(images.GroupName, Scheme, metav1.ParameterCodec, Codecs)
 	group.NegotiatedSerializer = negotiatedSerializer{Codecs}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"workerimages":   workerImages,
 		"catalogentries": catalogEntries,
+		"options":        options,
 	}
 	return generic.InstallAPIGroup(&group)
 }

@@ -22,13 +22,14 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/option"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
 // publisher puts what the inventory finds into the logs.
 type publisher struct {
-	images, entries *memory.Log
+	images, entries, options *memory.Log
 }
 
 var _ inventory.Publisher = publisher{}
@@ -41,6 +42,11 @@ func (p publisher) PublishImage(name string, image *images.WorkerImage) error {
 // PublishEntry makes entry the current object of that name, or removes it where entry is nil.
 func (p publisher) PublishEntry(name string, entry *images.CatalogEntry) error {
 	return publish(p.entries, catalogentry.KeyPrefix+"/"+name, entry)
+}
+
+// PublishOption makes option the current one of its name.
+func (p publisher) PublishOption(o *images.Option) error {
+	return publish(p.options, option.KeyPrefix+"/"+o.Namespace+"/"+o.Name, o)
 }
 
 func publish[O any, P interface {
@@ -61,4 +67,5 @@ func publish[O any, P interface {
 func (p publisher) Ready() {
 	p.images.SetReady(true)
 	p.entries.SetReady(true)
+	p.options.SetReady(true)
 }

@@ -34,7 +34,7 @@ func newPublisher() publisher {
 	newLog := func() *memory.Log {
 		return memory.NewLog(memory.LogOptions{First: 1, Attrs: storage.DefaultClusterScopedAttr})
 	}
-	return publisher{images: newLog(), entries: newLog()}
+	return publisher{images: newLog(), entries: newLog(), options: newLog()}
 }
 
 // The inventory compares the next object with the one that it published last.
@@ -42,8 +42,9 @@ func TestPublishingAnObjectDoesNotModifyIt(t *testing.T) {
 	p := newPublisher()
 	image := &images.WorkerImage{ObjectMeta: metav1.ObjectMeta{Name: "talos-worker-aaa-v1.13.6", UID: "1"}}
 	entry := &images.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: "talos-worker-aaa-v1.13.6", UID: "2"}}
-	imageBefore, entryBefore := image.DeepCopy(), entry.DeepCopy()
-	if err := errors.Join(p.PublishImage(image.Name, image), p.PublishEntry(entry.Name, entry)); err != nil {
+	choices := &images.Option{ObjectMeta: metav1.ObjectMeta{Namespace: "cozy-public", Name: "workerimage", UID: "3"}}
+	imageBefore, entryBefore, choicesBefore := image.DeepCopy(), entry.DeepCopy(), choices.DeepCopy()
+	if err := errors.Join(p.PublishImage(image.Name, image), p.PublishEntry(entry.Name, entry), p.PublishOption(choices)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(imageBefore, image); diff != "" {
@@ -51,6 +52,9 @@ func TestPublishingAnObjectDoesNotModifyIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(entryBefore, entry); diff != "" {
 		t.Errorf("the entry changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(choicesBefore, choices); diff != "" {
+		t.Errorf("the option changed (-before +after):\n%s", diff)
 	}
 }
 
@@ -72,13 +76,13 @@ func TestWhatIsGoneIsRemovedFromItsLogAlone(t *testing.T) {
 	}
 }
 
-func TestBothLogsOpenTogether(t *testing.T) {
+func TestAllLogsOpenTogether(t *testing.T) {
 	p := newPublisher()
-	if p.images.Ready() || p.entries.Ready() {
+	if p.images.Ready() || p.entries.Ready() || p.options.Ready() {
 		t.Error("a log is open before all is published")
 	}
 	p.Ready()
-	if !p.images.Ready() || !p.entries.Ready() {
+	if !p.images.Ready() || !p.entries.Ready() || !p.options.Ready() {
 		t.Error("a log is closed although all is published")
 	}
 }

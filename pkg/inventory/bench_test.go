@@ -52,6 +52,7 @@ type discard struct{}
 
 func (discard) PublishImage(string, *images.WorkerImage) error  { return nil }
 func (discard) PublishEntry(string, *images.CatalogEntry) error { return nil }
+func (discard) PublishOption(*images.Option) error              { return nil }
 func (discard) Ready()                                          {}
 
 // BenchmarkDiskEvent measures what it costs until the image of a disk that changed is published, from the

@@ -18,10 +18,12 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -359,8 +361,12 @@ type publications struct {
 	entries map[string]*images.CatalogEntry
 	// entryLog is that of the catalog entries.
 	entryLog []string
-	reports  []string
-	err      error
+	// optionLog is that of the options.
+	optionLog []string
+	reports   []string
+	err       error
+	// optionErr is what options are refused with, and only they.
+	optionErr error
 }
 
 func (p *publications) report(_ context.Context, r CatalogReport) {
@@ -378,6 +384,20 @@ func (p *publications) takeReports() []string {
 	reports := p.reports
 	p.reports = nil
 	return reports
+}
+
+func (p *publications) PublishOption(option *images.Option) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := errors.Join(p.err, p.optionErr); err != nil {
+		return err
+	}
+	labels := make([]string, 0, len(option.Spec.Items))
+	for _, item := range option.Spec.Items {
+		labels = append(labels, item.Label)
+	}
+	p.optionLog = append(p.optionLog, fmt.Sprintf("%s/%s: %s", option.Namespace, option.Name, strings.Join(labels, ", ")))
+	return nil
 }
 
 func (p *publications) PublishEntry(name string, entry *images.CatalogEntry) error {
@@ -417,6 +437,7 @@ func (p *publications) Ready() {
 	defer p.mu.Unlock()
 	p.ready = true
 	p.log = append(p.log, "ready")
+	p.optionLog = append(p.optionLog, "ready")
 }
 
 // take returns what was published since it was last called.
@@ -434,6 +455,15 @@ func (p *publications) takeEntries() []string {
 	defer p.mu.Unlock()
 	log := p.entryLog
 	p.entryLog = nil
+	return log
+}
+
+// takeOptions is take for options.
+func (p *publications) takeOptions() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	log := p.optionLog
+	p.optionLog = nil
 	return log
 }
 
@@ -469,6 +499,13 @@ func (p *publications) refuse(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
+}
+
+// refuseOptions refuses options, and only them.
+func (p *publications) refuseOptions(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.optionErr = err
 }
 
 // fixture is an Inventory on sources that a test controls.
@@ -586,6 +623,7 @@ func (f *fixture) startReady() {
 	f.pass(publishInterval)
 	f.out.take()
 	f.out.takeEntries()
+	f.out.takeOptions()
 }
 
 // condition of an image, as status and reason.

@@ -47,7 +47,7 @@ type Config struct {
 	// Catalog is the ConfigMap that holds the catalog, and CatalogKey its key.
 	Catalog    types.NamespacedName
 	CatalogKey string
-	// Publisher receives the images and the catalog entries.
+	// Publisher receives the images, the catalog entries and the options.
 	Publisher Publisher
 	// ReportCatalog is told what became of the catalog, once for each content, from one goroutine. It may be
 	// nil.
@@ -65,6 +65,8 @@ type Publisher interface {
 	PublishImage(name string, image *images.WorkerImage) error
 	// PublishEntry is PublishImage for catalog entries.
 	PublishEntry(name string, entry *images.CatalogEntry) error
+	// PublishOption makes option the current one of its name. There are always the same.
+	PublishOption(option *images.Option) error
 	// Ready is called once, when everything that is there has been published or refused.
 	Ready()
 }
@@ -105,7 +107,7 @@ func New(config Config) *Inventory {
 	if i.grace == 0 {
 		i.grace = DefaultGracePeriod
 	}
-	i.worker = newWorker(i, config.Publisher, config.ReportCatalog)
+	i.worker = newWorker(i, config)
 	i.poolResource = config.Sources.PoolResource
 
 	slim, from := slimmer{

@@ -50,8 +50,8 @@ type Stats struct {
 	Failed uint64
 }
 
-// worker projects the images and the catalog entries that changes concern, and publishes them. It is one
-// goroutine, so that the changes of an object are published in their order.
+// worker projects the images and the catalog entries that changes concern, and what forms offer of the images,
+// and publishes them. It is one goroutine, so that the changes of an object are published in their order.
 type worker struct {
 	inventory *Inventory
 	publisher Publisher
@@ -61,6 +61,7 @@ type worker struct {
 	ready   bool
 	images  outlet[images.WorkerImage]
 	entries outlet[images.CatalogEntry]
+	offer   offer
 	// deferred says when to look at a name again, although nothing changes.
 	deferred map[string]time.Time
 }
@@ -78,20 +79,29 @@ type publication[O any] struct {
 	at     time.Time
 }
 
-func newWorker(i *Inventory, publisher Publisher, report func(context.Context, CatalogReport)) *worker {
+func newWorker(i *Inventory, config Config) *worker {
 	w := &worker{
 		inventory: i,
-		publisher: publisher,
-		report:    report,
+		publisher: config.Publisher,
+		report:    config.ReportCatalog,
 		clock:     i.clock,
 		images:    outlet[images.WorkerImage]{urgent: urgentImage, published: map[string]publication[images.WorkerImage]{}},
 		entries:   outlet[images.CatalogEntry]{urgent: urgentEntry, published: map[string]publication[images.CatalogEntry]{}},
+		offer:     newOffer(config.Platform, config.GoldensNamespace),
 		deferred:  map[string]time.Time{},
 	}
-	if publisher != nil {
-		w.images.publish, w.entries.publish = publisher.PublishImage, publisher.PublishEntry
+	if w.publisher != nil {
+		w.images.publish, w.entries.publish = w.publishImage, w.publisher.PublishEntry
 	}
 	return w
+}
+
+func (w *worker) publishImage(name string, image *images.WorkerImage) error {
+	if err := w.publisher.PublishImage(name, image); err != nil {
+		return err
+	}
+	w.offer.note(name, image)
+	return nil
 }
 
 // run works until ctx is done.
@@ -144,6 +154,7 @@ func (w *worker) pass(ctx context.Context) (next time.Time) {
 		}
 		w.update(ctx, name)
 	}
+	next = earliest(next, w.publishOffer(ctx))
 	if !w.ready {
 		w.ready = true
 		klog.FromContext(ctx).Info("All that is there has been published", "images", len(w.images.published), "entries", len(w.entries.published))
@@ -153,6 +164,16 @@ func (w *worker) pass(ctx context.Context) (next time.Time) {
 		next = earliest(next, at)
 	}
 	return next
+}
+
+// publishOffer publishes what forms offer, once for all that has changed. It returns when to try again.
+func (w *worker) publishOffer(ctx context.Context) (again time.Time) {
+	again, err := w.offer.publish(w.clock.Now(), w.publisher.PublishOption)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot publish the options, will try again")
+		w.inventory.count(func(s *Stats) { s.Failed++ })
+	}
+	return again
 }
 
 // update projects the image and the catalog entry of a name, and publishes what changed.
@@ -166,7 +187,7 @@ func (w *worker) update(ctx context.Context, name string) {
 	now := metav1.NewTime(w.clock.Now())
 	image := projection.WorkerImage(in, w.images.published[name].object, now)
 	entry := projection.CatalogEntry(projection.Entry{Image: in, WorkerImage: image}, w.entries.published[name].object, now)
-	again := earliest(offer(ctx, w, &w.images, name, image), offer(ctx, w, &w.entries, name, entry))
+	again := earliest(publish(ctx, w, &w.images, name, image), publish(ctx, w, &w.entries, name, entry))
 	if again.IsZero() {
 		w.inventory.settled(name)
 	} else {
@@ -174,9 +195,9 @@ func (w *worker) update(ctx context.Context, name string) {
 	}
 }
 
-// offer publishes an object if it changed and its time has come, and returns when to project it again
+// publish publishes an object if it changed and its time has come, and returns when to project it again
 // although nothing changes; zero for never.
-func offer[O any](ctx context.Context, w *worker, to *outlet[O], name string, object *O) (again time.Time) {
+func publish[O any](ctx context.Context, w *worker, to *outlet[O], name string, object *O) (again time.Time) {
 	now, last := w.clock.Now(), to.published[name]
 	dueAt := last.at.Add(publishInterval)
 	switch {

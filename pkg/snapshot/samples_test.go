@@ -43,6 +43,8 @@ type published struct {
 	entries map[string]*images.CatalogEntry
 }
 
+func (*published) PublishOption(*images.Option) error { return nil }
+
 func (p *published) PublishEntry(name string, entry *images.CatalogEntry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -389,6 +389,8 @@ type CatalogEntryList struct {
 	Items []CatalogEntry `json:"items"`
 }
 
+// +genclient
+// +genclient:onlyVerbs=get,list,watch
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // Option is a list of choices for a form field that names it as its source.

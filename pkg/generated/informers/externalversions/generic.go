@@ -55,6 +55,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=images.cozystack.io, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("catalogentries"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Images().V1alpha1().CatalogEntries().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("options"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Images().V1alpha1().Options().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("workerimages"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Images().V1alpha1().WorkerImages().Informer()}, nil
 

@@ -22,6 +22,14 @@ package v1alpha1
 // CatalogEntryLister.
 type CatalogEntryListerExpansion interface{}
 
+// OptionListerExpansion allows custom methods to be added to
+// OptionLister.
+type OptionListerExpansion interface{}
+
+// OptionNamespaceListerExpansion allows custom methods to be added to
+// OptionNamespaceLister.
+type OptionNamespaceListerExpansion interface{}
+
 // WorkerImageListerExpansion allows custom methods to be added to
 // WorkerImageLister.
 type WorkerImageListerExpansion interface{}

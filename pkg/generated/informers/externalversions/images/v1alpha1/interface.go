@@ -26,6 +26,8 @@ import (
 type Interface interface {
 	// CatalogEntries returns a CatalogEntryInformer.
 	CatalogEntries() TypedCatalogEntryInformer
+	// Options returns a OptionInformer.
+	Options() TypedOptionInformer
 	// WorkerImages returns a WorkerImageInformer.
 	WorkerImages() TypedWorkerImageInformer
 }
@@ -44,6 +46,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // CatalogEntries returns a TypedCatalogEntryInformer.
 func (v *version) CatalogEntries() TypedCatalogEntryInformer {
 	return &catalogEntryInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// Options returns a TypedOptionInformer.
+func (v *version) Options() TypedOptionInformer {
+	return &optionInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // WorkerImages returns a TypedWorkerImageInformer.

@@ -20,4 +20,6 @@ package v1alpha1
 
 type CatalogEntryExpansion interface{}
 
+type OptionExpansion interface{}
+
 type WorkerImageExpansion interface{}

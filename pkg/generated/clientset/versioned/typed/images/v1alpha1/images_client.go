@@ -29,6 +29,7 @@ import (
 type ImagesV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	CatalogEntriesGetter
+	OptionsGetter
 	WorkerImagesGetter
 }
 
@@ -39,6 +40,10 @@ type ImagesV1alpha1Client struct {
 
 func (c *ImagesV1alpha1Client) CatalogEntries() CatalogEntryInterface {
 	return newCatalogEntries(c)
+}
+
+func (c *ImagesV1alpha1Client) Options(namespace string) OptionInterface {
+	return newOptions(c, namespace)
 }
 
 func (c *ImagesV1alpha1Client) WorkerImages() WorkerImageInterface {

@@ -32,6 +32,10 @@ func (c *FakeImagesV1alpha1) CatalogEntries() v1alpha1.CatalogEntryInterface {
 	return newFakeCatalogEntries(c)
 }
 
+func (c *FakeImagesV1alpha1) Options(namespace string) v1alpha1.OptionInterface {
+	return newFakeOptions(c, namespace)
+}
+
 func (c *FakeImagesV1alpha1) WorkerImages() v1alpha1.WorkerImageInterface {
 	return newFakeWorkerImages(c)
 }
