@@ -197,6 +197,9 @@ func TestDiscoveryAdvertisesWhatIsServed(t *testing.T) {
 		Name: "catalogentries", SingularName: "catalogentry", Kind: "CatalogEntry", ShortNames: []string{"wie"}, Categories: []string{"cozystack"},
 		Verbs: metav1.Verbs{"get", "list", "watch"},
 	}, {
+		Name: "options", SingularName: "option", Kind: "Option", Namespaced: true, Categories: []string{"cozystack"},
+		Verbs: metav1.Verbs{"get", "list", "watch"},
+	}, {
 		Name: "workerimages", SingularName: "workerimage", Kind: "WorkerImage", ShortNames: []string{"wi"}, Categories: []string{"cozystack"},
 		Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 	}}
