@@ -189,7 +189,8 @@ func (b *Backend) update(ctx context.Context, before, image *images.WorkerImage,
 }
 
 // Delete deletes the golden of an image: its DataVolume, whose claim goes with it, or the claim where only
-// that is left.
+// that is left. The DataVolume stays until the claim is gone, so that the image is there until then, and no
+// other can be made in between.
 func (b *Backend) Delete(ctx context.Context, _ string, old runtime.Object) (memory.Visible, error) {
 	image := old.(*images.WorkerImage)
 	if err := b.delete(ctx, image, nil); err != nil {
@@ -215,7 +216,8 @@ func (b *Backend) delete(ctx context.Context, image *images.WorkerImage, dryRun 
 		return err
 	}
 	err = g.client.Delete(ctx, g.object.GetName(), metav1.DeleteOptions{
-		DryRun: dryRun,
+		DryRun:            dryRun,
+		PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
 		Preconditions: &metav1.Preconditions{
 			UID:             ptr.To(g.object.GetUID()),
 			ResourceVersion: ptr.To(g.object.GetResourceVersion()),

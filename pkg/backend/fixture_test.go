@@ -205,6 +205,9 @@ func (c *cluster) Delete(ctx context.Context, name string, options metav1.Delete
 	if p == nil || p.UID == nil || p.ResourceVersion == nil {
 		return apierrors.NewBadRequest("a deletion must name the uid and the version")
 	}
+	if policy := options.PropagationPolicy; policy == nil || *policy != metav1.DeletePropagationForeground {
+		return apierrors.NewBadRequest("a deletion must wait for the claim")
+	}
 	if err := c.check(name, *p.UID, *p.ResourceVersion); err != nil {
 		return err
 	}
