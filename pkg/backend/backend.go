@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -356,6 +357,10 @@ func translate(err error) error {
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return unavailable("the admission webhook of CDI cannot be reached, nothing was changed; try again", err)
 	case !errors.As(err, new(apierrors.APIStatus)):
+		// Where the cluster was looked for is nobody's business.
+		if request, ok := errors.AsType[*url.Error](err); ok {
+			err = request.Err
+		}
 		return unavailable("the cluster cannot be reached, or does not answer; try again", err)
 	}
 	return err

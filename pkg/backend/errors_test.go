@@ -197,6 +197,9 @@ func checkAnswer(t *testing.T, err, said error, code int32, words string, verbat
 	if !strings.Contains(status.Status().Message, words) {
 		t.Errorf("%q does not say %q", status.Status().Message, words)
 	}
+	if strings.Contains(err.Error(), "https://") {
+		t.Errorf("%q says where the cluster was looked for", err)
+	}
 	if verbatim && err.Error() != said.Error() {
 		t.Errorf("%q, and not what was said: %q", err, said)
 	}
