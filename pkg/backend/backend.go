@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -165,8 +166,10 @@ func (b *Backend) Update(ctx context.Context, _ string, old, obj runtime.Object)
 
 // DryRunUpdate asks the cluster whether Update would be accepted.
 func (b *Backend) DryRunUpdate(ctx context.Context, before, image *images.WorkerImage) error {
-	_, _, err := b.update(ctx, before, image, []string{metav1.DryRunAll})
-	return err
+	return retryOnConflict(func() error {
+		_, _, err := b.update(ctx, before, image, []string{metav1.DryRunAll})
+		return err
+	})
 }
 
 func (b *Backend) update(ctx context.Context, before, image *images.WorkerImage, dryRun []string) (liveGolden, *unstructured.Unstructured, error) {
@@ -206,7 +209,13 @@ func (b *Backend) Delete(ctx context.Context, _ string, old runtime.Object) (mem
 
 // DryRunDelete asks the cluster whether Delete would be accepted.
 func (b *Backend) DryRunDelete(ctx context.Context, image *images.WorkerImage) error {
-	return b.delete(ctx, image, []string{metav1.DryRunAll})
+	return retryOnConflict(func() error { return b.delete(ctx, image, []string{metav1.DryRunAll}) })
+}
+
+// retryOnConflict does for a dry run what the storage does for a write: CDI changes a golden several times a
+// second while it is imported.
+func retryOnConflict(dryRun func() error) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, dryRun)
 }
 
 func (b *Backend) delete(ctx context.Context, image *images.WorkerImage, dryRun []string) error {

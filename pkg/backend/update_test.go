@@ -207,3 +207,30 @@ func testUpdateConflict(t *testing.T, published func(*fixture, *testing.T) *imag
 		t.Errorf("writes %v, waits for %v", cluster.writes, f.observer.awaited)
 	}
 }
+
+// CDI changes a golden several times a second while it is imported.
+func TestADryRunIsTriedAgainOnAGoldenThatHasJustChanged(t *testing.T) {
+	for of, published := range everyGolden {
+		t.Run(of, func(t *testing.T) {
+			f := newFixture()
+			before := published(f, t)
+			cluster := f.of(before)
+			once := func() {
+				cluster.meanwhile = nil
+				cluster.put(cluster.objects[name].DeepCopy())
+			}
+			cluster.meanwhile = once
+			if err := f.DryRunUpdate(t.Context(), before, labelled(before, "a")); err != nil {
+				t.Errorf("update: %v", err)
+			}
+			cluster.meanwhile = once
+			if err := f.DryRunDelete(t.Context(), before); err != nil {
+				t.Errorf("delete: %v", err)
+			}
+			cluster.replace(name)
+			if err := f.DryRunDelete(t.Context(), before); !apierrors.IsConflict(err) {
+				t.Errorf("delete of another: %v", err)
+			}
+		})
+	}
+}
