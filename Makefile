@@ -66,7 +66,7 @@ unit: ## Tests that need no cluster, the storage conformance suite among them.
 .PHONY: e2e
 e2e: $(STACK) ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
-	go test -race -count=1 -timeout 30m ./test/...
+	go test -race -count=1 -p 1 -timeout 30m ./test/...
 
 .PHONY: picker-test
 picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a stack of its own. Installs nothing.
@@ -79,10 +79,13 @@ bench: ## Benchmarks. They report, and judge nothing.
 	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/storage/... ./pkg/projection/...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) $(GOVULNCHECK) ## golangci-lint, govulncheck and a tidy go.mod.
-	$(GOLANGCI_LINT) run
-	$(GOVULNCHECK) ./cmd/... ./pkg/...
+lint: $(GOLANGCI_LINT) ## golangci-lint and a tidy go.mod.
+	$(GOLANGCI_LINT) run --timeout 30m
 	go mod tidy -diff
+
+.PHONY: vuln
+vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
+	$(GOVULNCHECK) ./cmd/... ./pkg/...
 
 .PHONY: generate
 generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients.
