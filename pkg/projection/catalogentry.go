@@ -155,7 +155,7 @@ func demand(in Entry) string {
 	if len(in.Pools) == 0 {
 		return ""
 	}
-	return ask(in) + " for the image, and their next worker cannot start without it."
+	return ask(in) + " for the image, and no new worker starts without it."
 }
 
 // ask begins a sentence, and never says which pools: everybody who may read the entry sees it.

@@ -18,6 +18,7 @@ package projection
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -102,13 +103,25 @@ func TestCatalogSynced(t *testing.T) {
 		{
 			name: "of many rejections a few are explained",
 			change: func(in *Image) {
-				for range 10 {
-					in.Catalog.Rejections = append(in.Catalog.Rejections, rejection("images[3]"))
+				for i := range 10 {
+					r := rejection("images[3]")
+					r.Message = fmt.Sprint("is wrong in ", i)
+					in.Catalog.Rejections = append(in.Catalog.Rejections, r)
 				}
 			},
 			status:  metav1.ConditionFalse,
 			reason:  ReasonRejected,
 			message: "and 7 more",
+			catalog: &images.CatalogStatus{Declared: true},
+		},
+		{
+			name: "entries that are rejected for one reason are explained once",
+			change: func(in *Image) {
+				in.Catalog.Rejections = []catalog.Rejection{rejection("images[3]"), rejection("images[5]")}
+			},
+			status:  metav1.ConditionFalse,
+			reason:  ReasonRejected,
+			message: "is rejected: images[3]: is wrong. Correct",
 			catalog: &images.CatalogStatus{Declared: true},
 		},
 		{

@@ -23,6 +23,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
@@ -167,11 +168,16 @@ const rejectionLimit = 3
 // rejected says why the catalog's entries for an image are not in force, and what to do.
 func rejected(rejections []catalog.Rejection) string {
 	var out []string
-	for _, r := range rejections[:min(len(rejections), rejectionLimit)] {
-		out = append(out, r.Path+": "+r.Message)
+	said := sets.New[string]()
+	for _, r := range rejections {
+		// Entries of one pair are rejected for the same reason, which names them all.
+		if !said.Has(r.Message) {
+			out = append(out, r.Path+": "+r.Message)
+		}
+		said.Insert(r.Message)
 	}
-	if more := len(rejections) - rejectionLimit; more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
+	if more := len(out) - rejectionLimit; more > 0 {
+		out = append(out[:rejectionLimit], fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("The catalog's entry for the image is rejected: %s. Correct the catalog.", strings.Join(out, "; "))
 }

@@ -1150,7 +1150,7 @@ func schema_pkg_apis_images_v1alpha1_WorkerImageStatus(ref common.ReferenceCallb
 					},
 					"catalog": {
 						SchemaProps: spec.SchemaProps{
-							Description: "catalog compares the image with the entry that the operator's catalog has for it.",
+							Description: "catalog compares the image with the entry that the operator's catalog has for it. It is absent while the catalog cannot be read.",
 							Ref:         ref(v1alpha1.CatalogStatus{}.OpenAPIModelName()),
 						},
 					},

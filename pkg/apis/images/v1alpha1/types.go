@@ -113,7 +113,8 @@ type WorkerImageStatus struct {
 	// It is absent while it is not known.
 	// +optional
 	CloneStrategy string `json:"cloneStrategy,omitempty"`
-	// catalog compares the image with the entry that the operator's catalog has for it.
+	// catalog compares the image with the entry that the operator's catalog has for it. It is absent while
+	// the catalog cannot be read.
 	// +optional
 	Catalog *CatalogStatus `json:"catalog,omitempty"`
 	// pools are the node pools that consume the image, as far as the caller may see them, by namespace

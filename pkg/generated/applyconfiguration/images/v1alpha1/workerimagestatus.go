@@ -49,7 +49,8 @@ type WorkerImageStatusApplyConfiguration struct {
 	// cloneStrategy is what CDI does for a clone within the image's class: csi-clone, snapshot or copy.
 	// It is absent while it is not known.
 	CloneStrategy *string `json:"cloneStrategy,omitempty"`
-	// catalog compares the image with the entry that the operator's catalog has for it.
+	// catalog compares the image with the entry that the operator's catalog has for it. It is absent while
+	// the catalog cannot be read.
 	Catalog *CatalogStatusApplyConfiguration `json:"catalog,omitempty"`
 	// pools are the node pools that consume the image, as far as the caller may see them, by namespace
 	// and name.
