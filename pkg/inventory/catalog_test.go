@@ -60,8 +60,14 @@ func TestTheCatalogInForceIsTheLastThatCouldBeRead(t *testing.T) {
 		f.expectDeclared("it is there", goldA, goldB)
 		f.configMaps.put(catalogObject(noCatalog))
 		f.expectDeclared("it is none", goldA, goldB)
+		if !f.source("catalog").Malformed {
+			t.Error("its health does not say so")
+		}
 		f.configMaps.put(catalogObject(declaresA))
 		f.expectDeclared("it is one again", goldA)
+		if f.source("catalog").Malformed {
+			t.Error("its health does not say so")
+		}
 		f.configMaps.fail(errors.New("forbidden"))
 		f.pass(time.Minute)
 		f.expectDeclared("it cannot be read", goldA)

@@ -367,6 +367,8 @@ type publications struct {
 	err       error
 	// optionErr is what options are refused with, and only they.
 	optionErr error
+	// repeated are the names that were published as they were.
+	repeated []string
 }
 
 func (p *publications) report(_ context.Context, r CatalogReport) {
@@ -411,6 +413,9 @@ func (p *publications) PublishEntry(name string, entry *images.CatalogEntry) err
 		p.entryLog = append(p.entryLog, name+" gone")
 		return nil
 	}
+	if last := p.entries[name]; last != nil && cmp.Equal(last, entry) {
+		p.repeated = append(p.repeated, name)
+	}
 	p.entries[name] = entry
 	p.entryLog = append(p.entryLog, fmt.Sprintf("%s %s", name, entry.Status.Phase))
 	return nil
@@ -426,6 +431,9 @@ func (p *publications) PublishImage(name string, image *images.WorkerImage) erro
 		delete(p.images, name)
 		p.log = append(p.log, name+" gone")
 		return nil
+	}
+	if last := p.images[name]; last != nil && cmp.Equal(last, image) {
+		p.repeated = append(p.repeated, name)
 	}
 	p.images[name] = image
 	p.log = append(p.log, fmt.Sprintf("%s %s", name, image.Status.Phase))

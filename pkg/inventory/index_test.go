@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -425,6 +426,57 @@ func TestIndexesEqualARecomputationFromScratch(t *testing.T) {
 					}
 					before[name] = want
 				}
+			}
+		})
+	}
+}
+
+func TestWhatIsPublishedEqualsAProjectionFromScratch(t *testing.T) {
+	const seeds, events = 5, 300
+	for seed := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			f, w, inForce := newFixture(t, seed%2 == 0), newWorld(), catalog.Empty()
+			f.start()
+			sources := map[string]*fakeSource{
+				"datavolumes": f.dataVolumes, "persistentvolumeclaims": f.claims, "storageclasses": f.classes,
+				"storageprofiles": f.profiles, "cdis": f.cdis, "kubernetesnodes": f.pools, "catalog": f.configMaps,
+			}
+			parsed := false
+			for range events {
+				resource := one(r, resources...)
+				o := randomObject(r, resource)
+				if r.IntN(4) == 0 {
+					delete(w[resource], nameOf(o))
+					sources[resource].remove(o)
+				} else {
+					w[resource][nameOf(o)] = o
+					sources[resource].put(o)
+				}
+				f.settle()
+				inForce = w.catalogAfter(t, inForce)
+				parsed = parsed || len(w["catalog"]) > 0 && !f.source("catalog").Malformed
+				f.pass(time.Duration(r.IntN(3)) * tick)
+			}
+			f.pass(2 * publishInterval)
+			for _, name := range imageNames {
+				in := w.image(name)
+				in.Catalog = declaration(inForce, name)
+				in.Sources = projection.Sources{
+					DataVolumes: true, Claims: true, StorageClasses: true, StorageProfiles: true, Pools: true,
+					Catalog: parsed || !f.source("catalog").Malformed,
+				}
+				image := projection.WorkerImage(in, f.out.images[name], metav1.Time{})
+				if diff := gocmp.Diff(image, f.out.images[name]); diff != "" {
+					t.Errorf("seed %d, image %s (-want +got):\n%s", seed, name, diff)
+				}
+				entry := projection.CatalogEntry(projection.Entry{Image: in, WorkerImage: image}, f.out.entries[name], metav1.Time{})
+				if diff := gocmp.Diff(entry, f.out.entries[name]); diff != "" {
+					t.Errorf("seed %d, entry %s (-want +got):\n%s", seed, name, diff)
+				}
+			}
+			if len(f.out.repeated) > 0 {
+				t.Errorf("seed %d: published without a change: %v", seed, f.out.repeated)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package inventory
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -78,6 +80,36 @@ func TestTheSourcesOfAClusterAreItsKinds(t *testing.T) {
 			continue
 		}
 		w.Stop()
+	}
+}
+
+// The server may read no other ConfigMap, not even by listing them.
+func TestOnlyOneConfigMapIsAskedFor(t *testing.T) {
+	client := kubefake.NewClientset()
+	name := types.NamespacedName{Namespace: "cozy-system", Name: "catalog"}
+	source := NewClusterSources(client, fake.NewSimpleDynamicClient(runtime.NewScheme()), name).Catalog
+	if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Stop()
+	var asked []string
+	for _, action := range client.Actions() {
+		selector := ""
+		switch action := action.(type) {
+		case clienttesting.ListAction:
+			selector = action.GetListRestrictions().Fields.String()
+		case clienttesting.WatchAction:
+			selector = action.GetWatchRestrictions().Fields.String()
+		}
+		asked = append(asked, strings.Join([]string{action.GetVerb(), action.GetNamespace(), selector}, " "))
+	}
+	want := []string{"list cozy-system metadata.name=catalog", "watch cozy-system metadata.name=catalog"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("unexpected requests (-want +got):\n%s", diff)
 	}
 }
 
