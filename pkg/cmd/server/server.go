@@ -43,16 +43,17 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			verflag.PrintAndExitIfRequested()
-			if err := logsapi.ValidateAndApply(o.Logs, utilfeature.DefaultFeatureGate); err != nil {
-				return err
-			}
-			cliflag.PrintFlags(cmd.Flags())
 			if err := o.Complete(); err != nil {
 				return err
 			}
 			if err := o.Validate(); err != nil {
 				return err
 			}
+			// The logger belongs to the process, so flags that are refused leave it alone.
+			if err := logsapi.ValidateAndApply(o.Logs, utilfeature.DefaultFeatureGate); err != nil {
+				return err
+			}
+			cliflag.PrintFlags(cmd.Flags())
 			return run(cmd.Context(), o)
 		},
 	}
