@@ -44,7 +44,8 @@ export function OptionsProvider({ namespace, isNew, children }: Props) {
       url,
       {
         onObjects: (options) => setKnown({ options }),
-        onError: (error) => setKnown(({ options }) => ({ options, problem: error.message })),
+        onError: (error) =>
+          setKnown(({ options }) => ({ options, problem: `The options cannot be read now: ${error.message}` })),
       },
       controller.signal,
     );
