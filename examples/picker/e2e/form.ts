@@ -47,7 +47,7 @@ export class PoolForm {
     const page = await openPage(browser);
     await page.goto(pool ? `${platform.url}?name=${pool}` : platform.url);
     const form = new PoolForm(page, platform);
-    await form.schematic.locator('option[data-offered="true"]').first().waitFor({ state: 'attached' });
+    await form.schematic.locator('option', { hasText: 'Not set' }).waitFor({ state: 'attached' });
     return form;
   }
 

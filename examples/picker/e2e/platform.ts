@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
-import { access, constants, mkdir, readFile } from 'node:fs/promises';
+import { access, constants, mkdir, readFile, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,9 +34,10 @@ const stackDir = resolve(artifacts, 'stack');
 /** Starts a development stack of its own, with the samples, and serves the built page against it as tenant-a. */
 export default async function setup(project: TestProject) {
   const chromium = await findChromium();
-  await mkdir(artifacts, { recursive: true });
   // A run that was killed may have left its stack behind.
   await promisify(execFile)(bin('stack'), ['down', '--dir', stackDir]);
+  await rm(artifacts, { recursive: true, force: true });
+  await mkdir(artifacts, { recursive: true });
 
   const children: ChildProcess[] = [];
   const tearDown = async () => {
