@@ -24,12 +24,14 @@ import (
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/internal/quantity"
 )
 
 // The Options, by the name that a form field gives as its source.
@@ -102,12 +104,25 @@ func ChoiceOf(image *images.WorkerImage) (Choice, bool) {
 		Usability: usability,
 	}
 	if s := image.Status.Storage; s != nil {
-		out.Size = s.Requested
+		out.Size = readableSize(s.Requested)
 	}
 	if c := image.Status.StorageClass; c != nil {
 		out.StorageClass = c.Effective
 	}
 	return out, true
+}
+
+// readableSize is a size as people write it: a number of bytes in powers of 1024, where it is a whole one.
+func readableSize(size string) string {
+	q, err := quantity.Parse(size)
+	if err != nil {
+		return size
+	}
+	text := q.String()
+	if isBytes := strings.Trim(text, "0123456789") == ""; isBytes {
+		return resource.NewQuantity(q.Value(), resource.BinarySI).String()
+	}
+	return text
 }
 
 func usabilityOf(image *images.WorkerImage) (Usability, bool) {

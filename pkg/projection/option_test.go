@@ -105,6 +105,18 @@ func TestProgressMakesNoOtherChoice(t *testing.T) {
 	}
 }
 
+func TestASizeIsWrittenAsPeopleDo(t *testing.T) {
+	for size, want := range map[string]string{
+		"6Gi": "6Gi", "6442450944": "6Gi", "6144Mi": "6Gi", "6G": "6G", "6000000000": "6G", "6442450945": "6442450945", "": "", "huge": "huge",
+	} {
+		image := offeredImage(images.WorkerImageReady, golden.ReasonReady)
+		image.Status.Storage.Requested = size
+		if c, _ := ChoiceOf(image); c.Size != want {
+			t.Errorf("%q is %q, want %q", size, c.Size, want)
+		}
+	}
+}
+
 func TestAnImageOfWhichLittleIsKnownCanBeChosen(t *testing.T) {
 	got, ok := ChoiceOf(&images.WorkerImage{
 		Spec:   images.WorkerImageSpec{SchematicID: "gpu", Version: "v1.13.6"},
