@@ -29,50 +29,58 @@ import (
 // authoritiesTimeout is how long the server waits before it listens without knowing whom to trust.
 const authoritiesTimeout = 10 * time.Second
 
-// awaitAuthorities has the server listen only when it knows the authority of the requests that kube-apiserver passes on. The
-// authority is read in the background, from a ConfigMap. Until it is there every user is taken for anonymous, and a
-// connection that is made by then goes without the certificate of its client for as long as it lasts.
+// awaitAuthorities has the server listen only when it knows the authorities of clients: that of the requests which kube-apiserver
+// passes on, and that of the cluster's own certificates. They are read in the background, from a ConfigMap. Without them every
+// user is taken for anonymous, and a connection that is made by then goes without the certificate of its client for as long
+// as it lasts.
 func awaitAuthorities(generic *genericapiserver.Config) {
-	requestHeader := generic.Authentication.RequestHeaderConfig
-	runner, isRunner := generic.SecureServing.ClientCA.(dynamiccertificates.ControllerRunner)
-	if requestHeader == nil || !isRunner {
-		return
+	all, requestHeader := generic.SecureServing.ClientCA, generic.Authentication.RequestHeaderConfig
+	if runner, ok := all.(dynamiccertificates.ControllerRunner); ok && requestHeader != nil {
+		generic.SecureServing.ClientCA = newAwaitedCA(all, runner, requestHeader.CAContentProvider)
 	}
-	generic.SecureServing.ClientCA = newAwaitedCA(generic.SecureServing.ClientCA, runner, requestHeader.CAContentProvider)
 }
 
-// awaitedCA is a provider whose first run ends when another one, which it runs, has content.
+// awaitedCA is a provider whose first run ends when all that it provides has arrived.
 type awaitedCA struct {
 	dynamiccertificates.CAContentProvider
-	runner  dynamiccertificates.ControllerRunner
-	awaited dynamiccertificates.CAContentProvider
-	changed notification
-	running sync.WaitGroup
+	runner dynamiccertificates.ControllerRunner
+	// requestHeader is one of those that are provided, and the only one if there is no other.
+	requestHeader dynamiccertificates.CAContentProvider
+	changed       notification
+	running       sync.WaitGroup
 }
 
 var _ dynamiccertificates.ControllerRunner = &awaitedCA{}
 
-func newAwaitedCA(all dynamiccertificates.CAContentProvider, runner dynamiccertificates.ControllerRunner, awaited dynamiccertificates.CAContentProvider) *awaitedCA {
-	c := &awaitedCA{CAContentProvider: all, runner: runner, awaited: awaited, changed: make(notification, 1)}
-	awaited.AddListener(c.changed)
+func newAwaitedCA(all dynamiccertificates.CAContentProvider, runner dynamiccertificates.ControllerRunner, requestHeader dynamiccertificates.CAContentProvider) *awaitedCA {
+	c := &awaitedCA{CAContentProvider: all, runner: runner, requestHeader: requestHeader, changed: make(notification, 1)}
+	all.AddListener(c.changed)
 	return c
 }
 
-// RunOnce starts what reads the authorities, and returns when there is the awaited one.
+// RunOnce starts what reads the authorities, and returns when they are there.
 func (c *awaitedCA) RunOnce(ctx context.Context) error {
 	c.running.Go(func() { c.runner.Run(ctx, 1) })
 	timeout := time.NewTimer(authoritiesTimeout)
 	defer timeout.Stop()
-	for len(c.awaited.CurrentCABundleContent()) == 0 {
+	for !c.complete() {
 		select {
 		case <-c.changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timeout.C:
-			return fmt.Errorf("%s has not arrived within %v", c.awaited.Name(), authoritiesTimeout)
+			return fmt.Errorf("not all of %s has arrived within %v", c.Name(), authoritiesTimeout)
 		}
 	}
 	return nil
+}
+
+// complete is true when there is the authority of passed on requests, and another one beside it. The server must not be told of
+// a further one while it sets its listener up.
+func (c *awaitedCA) complete() bool {
+	own := len(c.requestHeader.CurrentCABundleContent())
+	isOnly := c.requestHeader == c.CAContentProvider
+	return own > 0 && (isOnly || len(c.CurrentCABundleContent()) > own)
 }
 
 // Run goes on with what RunOnce started.

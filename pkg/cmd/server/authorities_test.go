@@ -29,36 +29,43 @@ import (
 )
 
 func TestTheServerListensWhenItKnowsWhomToTrust(t *testing.T) {
+	const early, late = time.Second, 3 * time.Second
+	for _, test := range []struct {
+		name                   string
+		cluster, requestHeader time.Duration
+	}{
+		{"the authority of passed on requests is the last", early, late},
+		{"that of the cluster is the last", late, early},
+		{"both come at once", late, late},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster, requestHeader := &fakeCA{content: "CA", after: test.cluster}, &fakeCA{content: "CA", after: test.requestHeader}
+				all := fakeUnion{cluster, requestHeader}
+				took, err := runOnce(t, newAwaitedCA(all, all, requestHeader))
+				if err != nil || took != late {
+					t.Errorf("it listens after %v with error %v", took, err)
+				}
+			})
+		})
+	}
+}
+
+func TestOneAuthorityIsEnoughWhereThereIsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		all, awaited := &fakeCA{after: time.Hour}, &fakeCA{content: "CA", after: 3 * time.Second}
-		c := newAwaitedCA(all, runners{all, awaited}, awaited)
-		began := time.Now()
-		if err := c.RunOnce(ctx); err != nil {
-			t.Error(err)
+		only := &fakeCA{content: "CA", after: time.Second}
+		if took, err := runOnce(t, newAwaitedCA(only, only, only)); err != nil || took != only.after {
+			t.Errorf("it listens after %v with error %v", took, err)
 		}
-		if took := time.Since(began); took != awaited.after {
-			t.Errorf("it listens after %v, and knows after %v", took, awaited.after)
-		}
-		cancel()
-		c.Run(ctx, 1)
 	})
 }
 
 func TestTheServerListensInTheEndWhenNobodyTellsWhomToTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		never := &fakeCA{after: time.Hour}
-		c := newAwaitedCA(never, never, never)
-		began := time.Now()
-		if err := c.RunOnce(ctx); err == nil {
-			t.Error("nothing is said of it")
+		if took, err := runOnce(t, newAwaitedCA(never, never, never)); err == nil || took != authoritiesTimeout {
+			t.Errorf("it listens after %v with error %v", took, err)
 		}
-		if took := time.Since(began); took != authoritiesTimeout {
-			t.Errorf("it listens after %v", took)
-		}
-		cancel()
-		c.Run(ctx, 1)
 	})
 }
 
@@ -71,6 +78,18 @@ func TestTheServerDoesNotWaitOnItsWayOut(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	c.Run(ctx, 1)
+}
+
+// runOnce returns how long the first run took, and ends what it started.
+func runOnce(t *testing.T, c *awaitedCA) (took time.Duration, err error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now()
+	err = c.RunOnce(ctx)
+	took = time.Since(began)
+	cancel()
+	c.Run(ctx, 1)
+	return took, err
 }
 
 // fakeCA has its content some time after it began to run.
@@ -119,15 +138,33 @@ func (f *fakeCA) AddListener(listener dynamiccertificates.Listener) {
 	f.listeners = append(f.listeners, listener)
 }
 
-// runners run together.
-type runners []*fakeCA
+// fakeUnion provides what its parts do.
+type fakeUnion []*fakeCA
 
-func (r runners) RunOnce(context.Context) error { return nil }
+func (u fakeUnion) RunOnce(context.Context) error { return nil }
 
-func (r runners) Run(ctx context.Context, workers int) {
+func (u fakeUnion) Run(ctx context.Context, workers int) {
 	var all sync.WaitGroup
-	for _, f := range r {
-		all.Go(func() { f.Run(ctx, workers) })
+	for _, part := range u {
+		all.Go(func() { part.Run(ctx, workers) })
 	}
 	all.Wait()
+}
+
+func (u fakeUnion) Name() string { return "fakes" }
+
+func (u fakeUnion) CurrentCABundleContent() []byte {
+	var content []byte
+	for _, part := range u {
+		content = append(content, part.CurrentCABundleContent()...)
+	}
+	return content
+}
+
+func (u fakeUnion) VerifyOptions() (x509.VerifyOptions, bool) { return x509.VerifyOptions{}, false }
+
+func (u fakeUnion) AddListener(listener dynamiccertificates.Listener) {
+	for _, part := range u {
+		part.AddListener(listener)
+	}
 }
