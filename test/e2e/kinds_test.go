@@ -49,11 +49,7 @@ func TestKindsComeAndGo(t *testing.T) {
 		if err := p.Processes().Kill(cluster.ServerName); err != nil {
 			t.Fatal(err)
 		}
-		lists := p.listWhile(t, func() {
-			if err := p.RestartServer(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		})
+		lists := p.listWhile(t, func() { p.restartServer(t) })
 		for _, a := range append(lists, p.ask(t, workerImages, asJSON), p.ask(t, workerImages+"/"+name, asJSON), p.ask(t, workerImages+"?watch=1", asJSON)) {
 			if a.status != http.StatusServiceUnavailable {
 				t.Errorf("the answer is %d: %s", a.status, a.body)

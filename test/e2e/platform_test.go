@@ -112,6 +112,21 @@ func newPlatform(t *testing.T, s *stack.Stack) *platform {
 	}
 }
 
+// restartServer runs the server again and waits until requests are passed on to it.
+func (p *platform) restartServer(t *testing.T) {
+	t.Helper()
+	if err := p.RestartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the server to be available", func(ctx context.Context) error {
+		a, err := p.tryToAsk(ctx, group, http.Header{})
+		if err == nil && a.status != http.StatusOK {
+			err = fmt.Errorf("%d %s", a.status, a.body)
+		}
+		return err
+	})
+}
+
 // await waits until the condition holds. Errors of the condition count as not yet.
 func await(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()

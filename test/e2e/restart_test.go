@@ -43,11 +43,7 @@ func TestAClientOutlivesTheServer(t *testing.T) {
 	// What happens in the meantime is found by the list that follows.
 	p.remove(t, dataVolumes, goldens, nameOf("outlived"))
 	p.createGolden(t, newGolden("newborn"))
-	lists := p.listWhile(t, func() {
-		if err := p.RestartServer(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
+	lists := p.listWhile(t, func() { p.restartServer(t) })
 	for _, a := range lists {
 		whole := a.status == http.StatusOK && strings.Contains(string(a.body), nvidiaSample)
 		if !whole && a.status != http.StatusServiceUnavailable {
