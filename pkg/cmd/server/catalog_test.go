@@ -76,8 +76,12 @@ spec: {cluster: k1, storageClass: replicated, osImage: {builtin: {schematicID: d
 
 func (f *fixture) putCatalog(t *testing.T, document string) {
 	t.Helper()
-	f.put(t, "catalog.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: cozy-public, name: worker-image-catalog}\n"+
-		"data:\n  catalog.yaml: |\n"+indent(document))
+	f.put(t, "catalog.yaml", configMap(document))
+}
+
+func configMap(document string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: cozy-public, name: worker-image-catalog}\n" +
+		"data:\n  catalog.yaml: |\n" + indent(document)
 }
 
 func indent(text string) string {

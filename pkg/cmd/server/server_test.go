@@ -72,6 +72,11 @@ func start(t *testing.T, goldens map[string]string) *fixture {
 // serve runs a server on the snapshot until the test ends.
 func (f *fixture) serve(t *testing.T) {
 	t.Helper()
+	f.serveWith(t, run)
+}
+
+func (f *fixture) serveWith(t *testing.T, run func(context.Context, *Options) error) {
+	t.Helper()
 	o := NewOptions()
 	o.Snapshot.Paths = []string{f.folder}
 	o.Snapshot.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -115,6 +120,10 @@ func (f *fixture) serve(t *testing.T) {
 
 func (f *fixture) write(t *testing.T, goldens map[string]string) {
 	t.Helper()
+	f.put(t, "goldens.yaml", dataVolumes(goldens))
+}
+
+func dataVolumes(goldens map[string]string) string {
 	var out strings.Builder
 	for name, phase := range goldens {
 		fmt.Fprintf(&out, `---
@@ -127,7 +136,7 @@ spec:
 status: {phase: %[2]s}
 `, name, phase)
 	}
-	f.put(t, "goldens.yaml", out.String())
+	return out.String()
 }
 
 // put makes content the manifests in a file of the snapshot.
