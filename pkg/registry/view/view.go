@@ -179,14 +179,14 @@ func (c *Caller) due() []string {
 			refused = append(refused, namespace)
 		}
 	}
-	slices.SortFunc(refused, func(a, b string) int { return c.answers[a].asked.Compare(c.answers[b].asked) })
-	for _, namespace := range refused {
-		if !c.view.refusals.TryAccept() {
-			break
-		}
-		seen = append(seen, namespace)
+	budget := 0
+	for budget < len(refused) && c.view.refusals.TryAccept() {
+		budget++
 	}
-	return seen
+	if 0 < budget && budget < len(refused) {
+		slices.SortFunc(refused, func(a, b string) int { return c.answers[a].asked.Compare(c.answers[b].asked) })
+	}
+	return append(seen, refused[:budget]...)
 }
 
 // remember returns whether any answer differs from the one before.

@@ -27,12 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 const (
-	// askAgainPeriod is how often a watch asks again what its caller may see. How old an answer is depends on
-	// the authorizer's cache, too.
+	// askAgainPeriod is how long a watch waits at most until it asks again what its caller may see. How old an
+	// answer is depends on the authorizer's cache, too.
 	askAgainPeriod = 2 * time.Second
 	// answerTimeout is how long a watch goes on with what it knows while it asks again.
 	answerTimeout = 8 * time.Second
@@ -42,9 +43,11 @@ const (
 	resultBuffer = 32
 )
 
-// errViewChanged makes a client list again. A MODIFIED with the version that the client has already would be
+// viewChanged makes a client list again. A MODIFIED with the version that the client has already would be
 // passed over by informers, and would take the watch back to an older version.
-var errViewChanged = apierrors.NewResourceExpired("what you may see has changed; list again")
+func viewChanged() error {
+	return apierrors.NewResourceExpired("what you may see has changed; list again")
+}
 
 // Watch streams the changes of the objects that the options select, as far as the caller can see a change.
 //
@@ -117,20 +120,24 @@ func (w *watcher) Stop() {
 
 // askAgain ends the watch when an answer changes.
 func (w *watcher) askAgain(ctx context.Context) {
-	ticker := time.NewTicker(askAgainPeriod)
-	defer ticker.Stop()
+	timer := time.NewTimer(untilNextQuestion())
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 			if w.caller.askAgain(ctx) {
-				w.end(errViewChanged)
+				w.end(viewChanged())
 				return
 			}
+			timer.Reset(untilNextQuestion())
 		}
 	}
 }
+
+// untilNextQuestion is never the same for long, so that no watch finds what all watches share always spent.
+func untilNextQuestion() time.Duration { return wait.Jitter(askAgainPeriod/2, 1) }
 
 func (w *watcher) forward(ctx context.Context, inSight sets.Set[string], result chan<- watch.Event) {
 	defer close(result)
