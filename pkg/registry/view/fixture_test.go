@@ -61,15 +61,22 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
 	f := &fixture{
 		log:        memory.NewLog(memory.LogOptions{First: 1 << 32, Attrs: workerimage.Attributes}),
 		authorizer: &grants{namespaces: map[string][]string{}},
 	}
 	f.log.SetReady(true)
-	var err error
-	f.REST, err = workerimage.NewREST(workerimage.Config{
+	f.REST = f.serve(t, view.New(view.Config{
+		Authorizer:   f.authorizer,
+		PoolResource: func() schema.GroupVersionResource { return poolResource },
+	}))
+	return f
+}
+
+func (f *fixture) serve(t testing.TB, callers *view.View) *workerimage.REST {
+	t.Helper()
+	scheme := newScheme()
+	served, err := workerimage.NewREST(workerimage.Config{
 		Scheme: scheme,
 		Codec:  serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion),
 		Storage: memory.New(memory.Options{
@@ -78,13 +85,19 @@ func newFixture(t testing.TB) *fixture {
 		}),
 		Plan:      func(golden.ID) (catalog.Entry, field.ErrorList) { return catalog.Entry{}, nil },
 		Plannable: func() error { return nil },
-		View:      view.New(view.Config{Authorizer: f.authorizer, PoolResource: func() schema.GroupVersionResource { return poolResource }}),
+		View:      callers,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(f.Destroy)
-	return f
+	t.Cleanup(served.Destroy)
+	return served
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	return scheme
 }
 
 // set publishes an image that is used by pools, each given as namespace/name or namespace/name=disks.

@@ -20,7 +20,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 )
@@ -53,27 +52,4 @@ func fieldsOf(obj runtime.Object) ([]poolFields, error) {
 		return out, nil
 	}
 	return nil, fmt.Errorf("it is not known where %T keeps its pools", obj)
-}
-
-func namespacesOf(pools []images.PoolStatus) sets.Set[string] {
-	out := sets.New[string]()
-	addNamespaces(out, pools)
-	return out
-}
-
-// addNamespaces relies on the pools being sorted by namespace for nothing but speed.
-func addNamespaces(out sets.Set[string], pools []images.PoolStatus) {
-	for i := range pools {
-		if i == 0 || pools[i].Namespace != pools[i-1].Namespace {
-			out.Insert(pools[i].Namespace)
-		}
-	}
-}
-
-func namespacesIn(fields []poolFields) sets.Set[string] {
-	out := sets.New[string]()
-	for _, f := range fields {
-		addNamespaces(out, *f.pools)
-	}
-	return out
 }

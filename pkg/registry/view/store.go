@@ -150,7 +150,7 @@ func (c *Caller) filter(ctx context.Context, obj runtime.Object) (runtime.Object
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	c.learn(ctx, namespacesIn(fields))
+	c.learn(ctx, fields)
 	c.hide(fields)
 	return obj, nil
 }

@@ -105,27 +105,37 @@ type answer struct {
 	asked   time.Time
 }
 
-// Pools returns those of the pools that the caller may see. It returns pools itself where that is all of
-// them, and modifies nothing.
-func (c *Caller) Pools(ctx context.Context, pools []images.PoolStatus) []images.PoolStatus {
-	c.learn(ctx, namespacesOf(pools))
-	return c.visible(pools)
-}
-
 // learn asks about the namespaces of which nothing is known yet.
-func (c *Caller) learn(ctx context.Context, namespaces sets.Set[string]) {
-	if len(namespaces) == 0 || c.seesAll(ctx) {
+func (c *Caller) learn(ctx context.Context, fields []poolFields) {
+	named := slices.ContainsFunc(fields, func(f poolFields) bool { return len(*f.pools) > 0 })
+	if !named || c.seesAll(ctx) {
 		return
 	}
+	if unknown := c.unknown(fields); len(unknown) > 0 {
+		c.askFirst(ctx, unknown)
+	}
+}
+
+// unknown returns the namespaces that decide what is shown and were not asked about, each once.
+func (c *Caller) unknown(fields []poolFields) []string {
 	c.mu.Lock()
-	var unknown []string
-	for namespace := range namespaces {
-		if _, ok := c.answers[namespace]; !ok {
-			unknown = append(unknown, namespace)
+	defer c.mu.Unlock()
+	var found sets.Set[string]
+	for _, f := range fields {
+		pools := *f.pools
+		for i := range pools {
+			if i > 0 && pools[i].Namespace == pools[i-1].Namespace {
+				continue
+			}
+			if _, known := c.answers[pools[i].Namespace]; !known {
+				if found == nil {
+					found = sets.New[string]()
+				}
+				found.Insert(pools[i].Namespace)
+			}
 		}
 	}
-	c.mu.Unlock()
-	c.askFirst(ctx, unknown)
+	return found.UnsortedList()
 }
 
 // seesAll asks about all namespaces at once unless the answer is known.
@@ -202,22 +212,29 @@ func (c *Caller) remember(namespaces []string, allowed []bool) (changed bool) {
 	return changed
 }
 
-// visible returns those of the pools that the caller is known to see.
+// visible returns those of the pools that the caller is known to see. It returns pools itself where that is all
+// of them, and modifies nothing.
 func (c *Caller) visible(pools []images.PoolStatus) []images.PoolStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers[allNamespaces].allowed {
 		return pools
 	}
-	hidden := func(p images.PoolStatus) bool { return !c.answers[p.Namespace].allowed }
-	if !slices.ContainsFunc(pools, hidden) {
-		return pools
-	}
 	var shown []images.PoolStatus
+	hidden, allowed := false, false
 	for i := range pools {
-		if !hidden(pools[i]) {
+		if i == 0 || pools[i].Namespace != pools[i-1].Namespace {
+			allowed = c.answers[pools[i].Namespace].allowed
+		}
+		switch {
+		case !allowed && !hidden:
+			hidden, shown = true, append(shown, pools[:i]...)
+		case allowed && hidden:
 			shown = append(shown, pools[i])
 		}
+	}
+	if !hidden {
+		return pools
 	}
 	return shown
 }

@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -76,9 +75,8 @@ func (s *Store) Watch(ctx context.Context, options *internalversion.ListOptions)
 	return w, nil
 }
 
-// inSight returns the namespaces in the objects that the options select, which the client may know from a
-// list.
-func (s *Store) inSight(ctx context.Context, options *internalversion.ListOptions) (sets.Set[string], error) {
+// inSight returns the pools of the objects that the options select, which the client may know from a list.
+func (s *Store) inSight(ctx context.Context, options *internalversion.ListOptions) ([]poolFields, error) {
 	selected := &internalversion.ListOptions{}
 	if options != nil {
 		selected.LabelSelector, selected.FieldSelector = options.LabelSelector, options.FieldSelector
@@ -91,7 +89,7 @@ func (s *Store) inSight(ctx context.Context, options *internalversion.ListOption
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	return namespacesIn(fields), nil
+	return fields, nil
 }
 
 // watcher passes on the events of a source. Who sees all receives them from the source itself.
@@ -139,7 +137,7 @@ func (w *watcher) askAgain(ctx context.Context) {
 // untilNextQuestion is never the same for long, so that no watch finds what all watches share always spent.
 func untilNextQuestion() time.Duration { return wait.Jitter(askAgainPeriod/2, 1) }
 
-func (w *watcher) forward(ctx context.Context, inSight sets.Set[string], result chan<- watch.Event) {
+func (w *watcher) forward(ctx context.Context, inSight []poolFields, result chan<- watch.Event) {
 	defer close(result)
 	w.caller.learn(ctx, inSight)
 	w.running.Go(func() { w.askAgain(ctx) })
