@@ -37,7 +37,7 @@ stop: ## End what `make run DETACH=1` started.
 .PHONY: stack
 stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready.
 	@$(STACK) up $(if $(DETACH),--detach) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
-		--rbac artifacts/deploy/rbac.yaml --load artifacts/samples/stack
+		--rbac artifacts/deploy/rbac.yaml --load artifacts/deploy/roles.yaml --load artifacts/samples/stack
 
 .PHONY: stack-stop
 stack-stop: $(STACK) ## End what `make stack DETACH=1` started.
@@ -76,7 +76,7 @@ picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a sta
 
 .PHONY: bench
 bench: ## Benchmarks. They report, and judge nothing.
-	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/storage/... ./pkg/projection/...
+	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/registry/... ./pkg/storage/... ./pkg/projection/...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint and a tidy go.mod.

@@ -104,7 +104,9 @@ func (p *program) start(options stack.Options) (*stack.Stack, error) {
 	if options.Server, err = p.build(); err != nil {
 		return nil, err
 	}
-	options.RBAC = filepath.Join(root, "artifacts", "deploy", "rbac.yaml")
+	deploy := filepath.Join(root, "artifacts", "deploy")
+	options.RBAC = filepath.Join(deploy, "rbac.yaml")
+	options.Load = append([]string{filepath.Join(deploy, "roles.yaml")}, options.Load...)
 	return stack.Start(context.Background(), options)
 }
 
@@ -188,8 +190,9 @@ func stopStack(s *stack.Stack, failed bool) error {
 	return errors.Join(err, faults(log), s.Stop())
 }
 
-// fault matches the first line of what no log of the server may hold.
-var fault = regexp.MustCompile(`(?i)WARNING: DATA RACE|panic|forbidden`)
+// fault matches the first line of what no log of the server may hold. It is everybody's who reads logs, so no tenant is
+// named in it.
+var fault = regexp.MustCompile(`(?i)WARNING: DATA RACE|panic|forbidden|tenant-[abc]`)
 
 // faultLines are shown of each fault.
 const faultLines = 60

@@ -162,6 +162,15 @@ func newProfile(class string) *unstructured.Unstructured {
 	return set(object("cdi.kubevirt.io/v1beta1", "StorageProfile", "", class), map[string]any{}, "spec")
 }
 
+// binding gives a group a ClusterRole, in a namespace or, if that is empty, in the cluster.
+func binding(kind, namespace, name, role, group string) *unstructured.Unstructured {
+	const api = "rbac.authorization.k8s.io"
+	o := object(api+"/v1", kind, namespace, name)
+	o.Object["roleRef"] = map[string]any{"apiGroup": api, "kind": "ClusterRole", "name": role}
+	o.Object["subjects"] = []any{map[string]any{"apiGroup": api, "kind": "Group", "name": group}}
+	return o
+}
+
 func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetAPIVersion(apiVersion)
