@@ -38,6 +38,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
@@ -217,11 +218,15 @@ func connect(ctx context.Context, config *apiserver.Config) error {
 	if config.Generic.ClientConfig == nil {
 		return errors.New("no cluster to read from: give --kubeconfig, run in a pod, or use --snapshot")
 	}
-	kube, err := kubernetes.NewForConfig(config.Generic.ClientConfig)
+	// Requests are limited where they come in, here and in the cluster. A limit in between would have the users
+	// of this server wait for each other.
+	client := rest.CopyConfig(config.Generic.ClientConfig)
+	client.QPS = -1
+	kube, err := kubernetes.NewForConfig(client)
 	if err != nil {
 		return err
 	}
-	dyn, err := dynamic.NewForConfig(config.Generic.ClientConfig)
+	dyn, err := dynamic.NewForConfig(client)
 	if err != nil {
 		return err
 	}
