@@ -45,7 +45,11 @@ type auditEvent struct {
 	Object struct {
 		Group    string `json:"apiGroup"`
 		Resource string `json:"resource"`
+		Name     string `json:"name"`
 	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
 }
 
 // audit reads what there is so far.

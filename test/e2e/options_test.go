@@ -105,7 +105,8 @@ func TestWhoMayReadOptionsInOneNamespaceIsOfferedImages(t *testing.T) {
 		var ready []string
 		for _, item := range option.Spec.Items {
 			equal(t, item.Default, item.Value == defaultSample)
-			if !strings.Contains(item.Label, "importing") {
+			// One sample takes a minute to import, and is Ready or not by now.
+			if !strings.Contains(item.Label, "importing") && item.Value != slowSample {
 				ready = append(ready, item.Value)
 			}
 			if item.Value == classlessSample {
