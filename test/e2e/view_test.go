@@ -59,6 +59,22 @@ func (p *platform) as(t *testing.T, tenant string) *platform {
 	return &own
 }
 
+// mayReadEntries lets tenants read catalog entries until the test ends, which the roles that are handed out do not.
+func (p *platform) mayReadEntries(t *testing.T, tenants ...string) {
+	t.Helper()
+	for _, tenant := range tenants {
+		p.create(t, clusterRoleBindings, binding("ClusterRoleBinding", "", "entries-"+tenant, "workerimages-view", tenant))
+		own := p.as(t, tenant)
+		await(t, "the right to read entries", func(ctx context.Context) error {
+			a, err := own.tryToAsk(ctx, catalogEntries, http.Header{"Accept": {asJSON}})
+			if err == nil && a.status != http.StatusOK {
+				err = errors.New(string(a.body))
+			}
+			return err
+		})
+	}
+}
+
 // checkSeen checks that a text names pools of the tenants that are given, and nothing of the others.
 func checkSeen(t *testing.T, what, text string, tenants ...string) {
 	t.Helper()
@@ -77,6 +93,7 @@ func checkSeen(t *testing.T, what, text string, tenants ...string) {
 func TestATenantSeesItsOwnPoolsAndNothingOfAnother(t *testing.T) {
 	p := settledPlatform(t)
 	everybody := []string{"tenant-a", "tenant-b", "tenant-c"}
+	p.mayReadEntries(t, everybody...)
 	for _, resource := range []string{workerImages, catalogEntries} {
 		for _, request := range []struct {
 			path, accept string
@@ -113,6 +130,7 @@ func TestATenantSeesItsOwnPoolsAndNothingOfAnother(t *testing.T) {
 // Guards: the caller's view, as kubectl shows it.
 func TestATenantsKubectlSaysNothingOfAnother(t *testing.T) {
 	p := settledPlatform(t)
+	p.mayReadEntries(t, "tenant-a", "tenant-b")
 	for _, tenant := range []string{"tenant-a", "tenant-b"} {
 		k := p.as(t, tenant).kubectl
 		for _, args := range [][]string{
@@ -140,6 +158,7 @@ func TestATenantsKubectlSaysNothingOfAnother(t *testing.T) {
 // Guards: that questions are about whom a caller acts as.
 func TestWhoeverActsAsATenantSeesWhatTheTenantSees(t *testing.T) {
 	p := settledPlatform(t)
+	p.mayReadEntries(t, "tenant-a")
 	for _, args := range [][]string{
 		{"get", "workerimage", defaultSample, "-o", "yaml"},
 		{"get", "workerimage", defaultSample, "-o", "jsonpath={.status.poolCount}"},
@@ -235,6 +254,13 @@ func TestARefusedDeletionNamesWhatItsCallerSees(t *testing.T) {
 // Guards: the roles that are handed out.
 func TestTheRolesThatAreHandedOut(t *testing.T) {
 	p := settledPlatform(t)
+	t.Run("a tenant reads images and no catalog entries, whose names may be another tenant's words", func(t *testing.T) {
+		tenant := p.as(t, "tenant-a").kubectl
+		tenant.run(t, "get", "workerimages")
+		if refusal := tenant.refused(t, "get", "catalogentries"); !strings.Contains(refusal, "Forbidden") {
+			t.Errorf("kubectl says %s", refusal)
+		}
+	})
 	t.Run("an operator sees all and may retire images", func(t *testing.T) {
 		p.create(t, clusterRoleBindings, binding("ClusterRoleBinding", "", "operators", "workerimages-operator", "operators"))
 		operator := func(args ...string) []string {
