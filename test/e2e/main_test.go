@@ -194,6 +194,9 @@ func stopStack(s *stack.Stack, failed bool) error {
 // named in it.
 var fault = regexp.MustCompile(`(?i)WARNING: DATA RACE|panic|forbidden|tenant-[abc]`)
 
+// actor is who had the server write, whom its log names.
+var actor = regexp.MustCompile(` user="[^"]*"`)
+
 // faultLines are shown of each fault.
 const faultLines = 60
 
@@ -203,6 +206,7 @@ func faults(log string) error {
 	seen := sets.New[string]()
 	lines := strings.Split(log, "\n")
 	for i, line := range lines {
+		line = actor.ReplaceAllString(line, "")
 		if !fault.MatchString(line) {
 			continue
 		}
