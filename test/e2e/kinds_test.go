@@ -50,7 +50,7 @@ func TestKindsComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists := p.listWhile(t, func() { p.restartServer(t) })
-		for _, a := range append(lists, p.ask(t, workerImages, asJSON), p.ask(t, workerImages+"/"+name, asJSON), p.ask(t, workerImages+"?watch=1", asJSON)) {
+		for _, a := range append(lists, p.ask(t, workerImages, asJSON), p.ask(t, workerImages+"/"+name, asJSON), p.ask(t, workerImages+"?watch=1&timeoutSeconds=1", asJSON)) {
 			if a.status != http.StatusServiceUnavailable {
 				t.Errorf("the answer is %d: %s", a.status, a.body)
 			}

@@ -64,6 +64,8 @@ func (p *platform) ask(t *testing.T, path, accept string) answer {
 }
 
 func (p *platform) tryToAsk(ctx context.Context, path string, header http.Header) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	response, err := p.get(ctx, path, header)
 	if err != nil {
 		return answer{}, err
