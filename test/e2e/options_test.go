@@ -19,11 +19,14 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -97,23 +100,32 @@ func TestWhoMayReadOptionsInOneNamespaceIsOfferedImages(t *testing.T) {
 		equal(t, firstCells(lines[1:]), []string{options.Images, options.Schematics, options.Versions})
 	})
 	t.Run("as objects", func(t *testing.T) {
-		option := &v1alpha1.Option{}
-		if err := yaml.UnmarshalStrict([]byte(form.kubectl.run(t, "get", "option", options.Images, "-n", "tenant-a", "-o", "yaml")), option); err != nil {
-			t.Fatal(err)
-		}
+		var option *v1alpha1.Option
+		await(t, "an offer of all that is ready", func(context.Context) error {
+			text := form.kubectl.run(t, "get", "option", options.Images, "-n", "tenant-a", "-o", "yaml")
+			option = &v1alpha1.Option{}
+			if err := yaml.UnmarshalStrict([]byte(text), option); err != nil {
+				return err
+			}
+			var ready []string
+			for _, item := range option.Spec.Items {
+				// One sample takes a minute to import, and is Ready or not by now.
+				if !strings.Contains(item.Label, "importing") && item.Value != slowSample {
+					ready = append(ready, item.Value)
+				}
+			}
+			if !slices.Equal(ready, []string{defaultSample, edgeSample, nvidiaSample}) {
+				return fmt.Errorf("ready are %v", ready)
+			}
+			return nil
+		})
 		equal(t, option.Namespace, "tenant-a")
-		var ready []string
 		for _, item := range option.Spec.Items {
 			equal(t, item.Default, item.Value == defaultSample)
-			// One sample takes a minute to import, and is Ready or not by now.
-			if !strings.Contains(item.Label, "importing") && item.Value != slowSample {
-				ready = append(ready, item.Value)
-			}
 			if item.Value == classlessSample {
 				t.Errorf("an image is offered that has no class: %+v", item)
 			}
 		}
-		equal(t, ready, []string{defaultSample, edgeSample, nvidiaSample})
 		equal(t, option.Spec.Items[0].Label, "v1.13.6 · ce4c980550dd")
 	})
 }
@@ -158,16 +170,21 @@ func TestAnotherServerOffersTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, source := range []string{options.Images, options.Schematics, options.Versions} {
-		items, err := options.New(client).Items(t.Context(), source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var served v1alpha1.Option
-		p.ask(t, optionsOfTenantA+"/"+source, asJSON).decode(t, &served)
-		got := make([]v1alpha1.OptionItem, 0, len(items))
-		for _, item := range items {
-			got = append(got, v1alpha1.OptionItem(item))
-		}
-		equal(t, got, served.Spec.Items)
+		await(t, "one offer of "+source, func(ctx context.Context) error {
+			items, err := options.New(client).Items(ctx, source)
+			if err != nil {
+				return err
+			}
+			provided := make([]v1alpha1.OptionItem, 0, len(items))
+			for _, item := range items {
+				provided = append(provided, v1alpha1.OptionItem(item))
+			}
+			var served v1alpha1.Option
+			p.ask(t, optionsOfTenantA+"/"+source, asJSON).decode(t, &served)
+			if diff := cmp.Diff(served.Spec.Items, provided); diff != "" || len(provided) == 0 {
+				return fmt.Errorf("(-served +provided): %s", diff)
+			}
+			return nil
+		})
 	}
 }
