@@ -17,7 +17,6 @@ limitations under the License.
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,14 +45,6 @@ func (p *platform) settled(t *testing.T, schematic, labels string, args ...strin
 	p.declare(t, schematic)
 	manifest = imageManifest(schematic, named(schematic, labels))
 	p.kubectl.prints(t, manifest, append([]string{"apply"}, args...)...)
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, a := range [][]string{{"get", "dv", "-n", goldens, nameOf(schematic), "-oyaml"}, {"get", "workerimage", nameOf(schematic), "-oyaml"}, {"get", "pvc,pods", "-A"}, {"get", "events", "-n", goldens}} {
-				out, e, _ := p.kubectl.try(context.WithoutCancel(t.Context()), "", a...)
-				t.Log(out, e)
-			}
-		}
-	})
 	p.awaitReady(t, nameOf(schematic))
 	return manifest
 }
