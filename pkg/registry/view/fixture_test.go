@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,11 +179,17 @@ type grants struct {
 	namespaces map[string][]string
 	questions  []authorizer.AttributesRecord
 	err        error
+	// onlyCount is true for benchmarks, which change nothing here and remember no question.
+	onlyCount bool
+	count     atomic.Int64
 	// hold is called by each question before it is answered.
 	hold func(context.Context)
 }
 
 func (g *grants) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if g.onlyCount {
+		return g.decide(a), "", nil
+	}
 	g.mu.Lock()
 	g.questions = append(g.questions, a.(authorizer.AttributesRecord))
 	hold := g.hold
@@ -195,11 +202,16 @@ func (g *grants) Authorize(ctx context.Context, a authorizer.Attributes) (author
 	if g.err != nil || ctx.Err() != nil {
 		return authorizer.DecisionAllow, "", cmp.Or(g.err, ctx.Err())
 	}
+	return g.decide(a), "", nil
+}
+
+func (g *grants) decide(a authorizer.Attributes) authorizer.Decision {
+	g.count.Add(1)
 	allowed := g.namespaces[a.GetUser().GetName()]
 	if slices.Contains(allowed, "*") || a.GetNamespace() != "" && slices.Contains(allowed, a.GetNamespace()) {
-		return authorizer.DecisionAllow, "", nil
+		return authorizer.DecisionAllow
 	}
-	return authorizer.DecisionNoOpinion, "", nil
+	return authorizer.DecisionNoOpinion
 }
 
 func (g *grants) grant(name string, namespaces ...string) {
@@ -219,6 +231,13 @@ func (g *grants) hang() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.hold = func(ctx context.Context) { <-ctx.Done() }
+}
+
+// answerAfter answers no question before a channel is closed, whatever becomes of its caller.
+func (g *grants) answerAfter(release <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hold = func(context.Context) { <-release }
 }
 
 // asked returns the namespaces that were asked about since it was called last, sorted; - stands for all.

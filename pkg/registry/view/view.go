@@ -248,7 +248,7 @@ func (c *Caller) ask(ctx context.Context, namespaces []string) (allowed []bool, 
 	}
 	resource := c.view.poolResource()
 	failures := make([]error, len(namespaces))
-	workqueue.ParallelizeUntil(ctx, parallelQuestions, len(namespaces), func(i int) {
+	question := func(i int) {
 		decision, _, err := c.view.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User:            c.user,
 			Verb:            "get",
@@ -259,7 +259,12 @@ func (c *Caller) ask(ctx context.Context, namespaces []string) (allowed []bool, 
 			ResourceRequest: true,
 		})
 		allowed[i], failures[i] = err == nil && decision == authorizer.DecisionAllow, err
-	})
+	}
+	if len(namespaces) == 1 {
+		question(0)
+	} else {
+		workqueue.ParallelizeUntil(ctx, parallelQuestions, len(namespaces), question)
+	}
 	if ctx.Err() != nil {
 		return allowed, ctx.Err()
 	}

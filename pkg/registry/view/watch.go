@@ -160,10 +160,6 @@ func (w *watcher) filter(ctx context.Context, e *watch.Event) bool {
 	default:
 		return true
 	}
-	isOver := ctx.Err() != nil
-	if isOver {
-		return false
-	}
 	before, now := states(e.Object)
 	for _, obj := range []runtime.Object{before, now} {
 		if obj == nil {

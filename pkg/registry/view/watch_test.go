@@ -163,6 +163,52 @@ func TestWhoSeesAllIsSentWhatIsShared(t *testing.T) {
 	})
 }
 
+// Guards: that forwarding heeds Stop. A client may go away while it does not read.
+func TestAWatchThatNobodyReadsCanBeStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.authorizer.grant("anna", "tenant-a")
+		w := f.watch(t, "anna", f.fromNow())
+		for i := range 200 {
+			f.set(t, "v1.0."+strconv.Itoa(i), "tenant-a/k1")
+		}
+		synctest.Wait()
+		w.Stop()
+		synctest.Wait()
+		if n := f.log.Stats().Watchers; n != 0 {
+			t.Errorf("%d watches are left", n)
+		}
+	})
+}
+
+// Guards: that Stop waits. What is asked for a client that is gone must not outlive the server.
+func TestStopReturnsWhenNothingIsLeftOfAWatch(t *testing.T) {
+	for _, access := range []string{"*", "tenant-a"} {
+		t.Run("for who sees "+access, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				f.set(t, "v1.0.0", "tenant-a/k1")
+				f.authorizer.grant("anna", access)
+				w := f.watch(t, "anna", f.fromNow())
+				w.expect(t)
+				release := make(chan struct{})
+				f.authorizer.answerAfter(release)
+				pass(askAgainPeriod)
+				stopped := make(chan struct{})
+				go func() { w.Stop(); close(stopped) }()
+				synctest.Wait()
+				select {
+				case <-stopped:
+					t.Error("a question is still open")
+				default:
+				}
+				close(release)
+				<-stopped
+			})
+		})
+	}
+}
+
 // Guards: refusalsPerSecond.
 func TestRefusalsAreAskedAboutAgainWithinABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
