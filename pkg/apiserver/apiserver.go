@@ -33,7 +33,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-base/metrics"
+	basemetrics "k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
@@ -43,6 +43,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/catalogreport"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/option"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
@@ -90,7 +91,8 @@ func (c *Config) Complete() CompletedConfig {
 type Server struct {
 	Generic    *genericapiserver.GenericAPIServer
 	background []func(context.Context)
-	metrics    []metrics.Registerable
+	metrics    []basemetrics.Registerable
+	collector  basemetrics.StableCollector
 }
 
 // New returns a Server that has not read anything yet.
@@ -108,6 +110,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		images:  newLog(workerimage.Attributes),
 		entries: newLog(catalogentry.Attributes),
 		options: newLog(option.Attributes),
+		metrics: metrics.NewRecorder(),
 	}
 	reporter := catalogreport.New(c.extra.Catalog, c.extra.Events)
 	inv = inventory.New(inventory.Config{
@@ -118,6 +121,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		CatalogKey:       c.extra.CatalogKey,
 		Publisher:        logs,
 		ReportCatalog:    reporter.Report,
+		Projected:        logs.metrics.Projected,
 		Clock:            clock.RealClock{},
 	})
 	writer := backend.New(backend.Config{
@@ -127,7 +131,10 @@ func (c CompletedConfig) New() (*Server, error) {
 		Plan:        planner(inv),
 		Observer:    inv,
 	})
-	callers := view.New(view.Config{Authorizer: c.generic.Authorization.Authorizer, PoolResource: inv.PoolResource})
+	callers := view.New(view.Config{
+		Authorizer:   logs.metrics.Authorizer(c.generic.Authorization.Authorizer),
+		PoolResource: inv.PoolResource,
+	})
 	if err := installAPIGroup(generic, logs, inv, writer, callers, c.extra.GoldensNamespace); err != nil {
 		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
 	}
@@ -137,7 +144,17 @@ func (c CompletedConfig) New() (*Server, error) {
 	return &Server{
 		Generic:    generic,
 		background: append(c.extra.Background, inv.Run),
-		metrics:    reporter.Metrics(),
+		metrics:    append(reporter.Metrics(), logs.metrics.Metrics()...),
+		collector: metrics.NewCollector(logs.metrics, metrics.State{
+			Sources: inv.Health,
+			Work:    inv.Stats,
+			Logs: map[string]func() memory.LogStats{
+				"workerimages":   logs.images.Stats,
+				"catalogentries": logs.entries.Stats,
+				"options":        logs.options.Stats,
+			},
+			Certificate: func() []byte { return certificate(c.generic.SecureServing) },
+		}),
 	}, nil
 }
 
@@ -157,6 +174,7 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher,
 		Plan:      planner(inv),
 		Plannable: func() error { return plannable(inv) },
 		Rehearser: writer,
+		Observer:  logs.metrics,
 		View:      callers,
 	})
 	if err != nil {
@@ -219,7 +237,7 @@ func identity() string {
 
 // Run serves until ctx is done, and returns when everything it started has ended.
 func (s *Server) Run(ctx context.Context) error {
-	defer register(ctx, s.metrics)()
+	defer register(ctx, s.metrics, s.collector)()
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()

@@ -19,6 +19,7 @@ package apiserver
 import (
 	"context"
 
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
@@ -26,8 +27,8 @@ import (
 
 // register adds metrics to those of the process, until the function that it returns is called. One that
 // another server in this process has added stays that server's.
-func register(ctx context.Context, all []metrics.Registerable) (unregister func()) {
-	var own []metrics.Registerable
+func register(ctx context.Context, all []metrics.Registerable, collector metrics.StableCollector) (unregister func()) {
+	var own []metrics.Collector
 	for _, metric := range all {
 		if err := legacyregistry.Register(metric); err != nil {
 			klog.FromContext(ctx).Info("A metric is not served", "metric", metric.FQName(), "err", err)
@@ -35,9 +36,23 @@ func register(ctx context.Context, all []metrics.Registerable) (unregister func(
 		}
 		own = append(own, metric)
 	}
+	if err := legacyregistry.CustomRegister(collector); err != nil {
+		klog.FromContext(ctx).Info("Metrics are not served", "err", err)
+	} else {
+		own = append(own, collector)
+	}
 	return func() {
 		for _, metric := range own {
 			legacyregistry.Registerer().Unregister(metric)
 		}
 	}
+}
+
+// certificate returns the certificate that a server shows, as PEM.
+func certificate(serving *genericapiserver.SecureServingInfo) []byte {
+	if serving == nil || serving.Cert == nil {
+		return nil
+	}
+	bundle, _ := serving.Cert.CurrentCertKeyContent()
+	return bundle
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/option"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
@@ -30,18 +31,27 @@ import (
 // publisher puts what the inventory finds into the logs.
 type publisher struct {
 	images, entries, options *memory.Log
+	metrics                  *metrics.Recorder
 }
 
 var _ inventory.Publisher = publisher{}
 
 // PublishImage makes image the current object of that name, or removes it where image is nil.
 func (p publisher) PublishImage(name string, image *images.WorkerImage) error {
-	return publish(p.images, workerimage.KeyPrefix+"/"+name, image)
+	if err := publish(p.images, workerimage.KeyPrefix+"/"+name, image); err != nil {
+		return err
+	}
+	p.metrics.PublishedImage(name, image)
+	return nil
 }
 
 // PublishEntry makes entry the current object of that name, or removes it where entry is nil.
 func (p publisher) PublishEntry(name string, entry *images.CatalogEntry) error {
-	return publish(p.entries, catalogentry.KeyPrefix+"/"+name, entry)
+	if err := publish(p.entries, catalogentry.KeyPrefix+"/"+name, entry); err != nil {
+		return err
+	}
+	p.metrics.PublishedEntry(name, entry)
+	return nil
 }
 
 // PublishOption makes option the current one of its name.

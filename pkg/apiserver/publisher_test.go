@@ -23,8 +23,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/storage"
+	basemetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
+	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
@@ -34,7 +38,7 @@ func newPublisher() publisher {
 	newLog := func() *memory.Log {
 		return memory.NewLog(memory.LogOptions{First: 1, Attrs: storage.DefaultClusterScopedAttr})
 	}
-	return publisher{images: newLog(), entries: newLog(), options: newLog()}
+	return publisher{images: newLog(), entries: newLog(), options: newLog(), metrics: metrics.NewRecorder()}
 }
 
 // The inventory compares the next object with the one that it published last.
@@ -84,5 +88,49 @@ func TestAllLogsOpenTogether(t *testing.T) {
 	p.Ready()
 	if !p.images.Ready() || !p.entries.Ready() || !p.options.Ready() {
 		t.Error("a log is closed although all is published")
+	}
+}
+
+func TestWhatIsPublishedIsMeasured(t *testing.T) {
+	const name = "talos-worker-aaa-v1.13.6"
+	p := newPublisher()
+	registry := basemetrics.NewKubeRegistry()
+	registry.CustomMustRegister(metrics.NewCollector(p.metrics, metrics.State{
+		Sources:     func() []inventory.SourceHealth { return nil },
+		Work:        func() inventory.Stats { return inventory.Stats{} },
+		Certificate: func() []byte { return certificate(nil) },
+	}))
+	figures := func() (ready, matching float64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				switch {
+				case testutil.LabelsMatch(m, map[string]string{"phase": "Ready"}):
+					ready = m.GetGauge().GetValue()
+				case testutil.LabelsMatch(m, map[string]string{"reason": "StorageClassMatch"}) && family.GetName() == "workerimage_pools":
+					matching = m.GetGauge().GetValue()
+				}
+			}
+		}
+		return ready, matching
+	}
+	image := &images.WorkerImage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}, Status: images.WorkerImageStatus{Phase: images.WorkerImageReady}}
+	entry := &images.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "2"}, Status: images.CatalogEntryStatus{
+		Pools: []images.PoolStatus{{Reason: "StorageClassMatch"}, {Reason: "StorageClassMatch"}},
+	}}
+	if err := errors.Join(p.PublishImage(name, image), p.PublishEntry(name, entry)); err != nil {
+		t.Fatal(err)
+	}
+	if ready, matching := figures(); ready != 1 || matching != 2 {
+		t.Errorf("%v images and %v pools", ready, matching)
+	}
+	if err := errors.Join(p.PublishImage(name, nil), p.PublishEntry(name, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if ready, matching := figures(); ready != 0 || matching != 0 {
+		t.Errorf("%v images and %v pools are left of nothing", ready, matching)
 	}
 }

@@ -52,7 +52,9 @@ type Config struct {
 	// ReportCatalog is told what became of the catalog, once for each content, from one goroutine. It may be
 	// nil.
 	ReportCatalog func(context.Context, CatalogReport)
-	Clock         clock.WithTicker
+	// Projected is told how long the projection of one name took, from one goroutine. It may be nil.
+	Projected func(time.Duration)
+	Clock     clock.WithTicker
 	// GracePeriod is how long a source may fail before it counts as not readable; DefaultGracePeriod if
 	// it is zero.
 	GracePeriod time.Duration

@@ -75,6 +75,22 @@ func TestADiskEventRecomputesOneImage(t *testing.T) {
 	})
 }
 
+func TestEveryProjectionIsTimed(t *testing.T) {
+	run(t, func(f *fixture) {
+		times := 0
+		f.worker.projected = func(took time.Duration) {
+			times++
+			if took != 0 {
+				t.Errorf("it took %v of a clock that stands still", took)
+			}
+		}
+		f.startReady()
+		if projections := f.Stats().Projections; times == 0 || uint64(times) != projections {
+			t.Errorf("%d of %d projections were timed", times, projections)
+		}
+	})
+}
+
 func TestWhatConcernsNoImageIsNotProjected(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.startReady()

@@ -50,6 +50,8 @@ type SourceHealth struct {
 	LastEvent time.Time
 	// LastError is what went wrong last, and may be over.
 	LastError error
+	// Lists that were begun, and Failures of lists and watches, since the start.
+	Lists, Failures uint64
 }
 
 // source is one kind: where it is read from and how that goes. The Inventory's lock guards all but the
@@ -70,6 +72,8 @@ type source struct {
 	readable   bool
 	since      time.Time
 	objects    func() int
+
+	lists, failures uint64
 }
 
 // settled is false until the first list has arrived or failed.
@@ -104,6 +108,7 @@ func (s *source) failed(now time.Time, err error) (first bool) {
 	s.listing(now)
 	first = s.failedAt.Before(s.staleSince)
 	s.lastError, s.failedAt = err, now
+	s.failures++
 	return first
 }
 
@@ -127,6 +132,8 @@ func (s *source) health() SourceHealth {
 		Objects:   s.objects(),
 		LastEvent: s.lastEvent,
 		LastError: s.lastError,
+		Lists:     s.lists,
+		Failures:  s.failures,
 	}
 }
 
@@ -217,6 +224,7 @@ func (i *Inventory) sourceFailed(ctx context.Context, s *source, err error) {
 func (i *Inventory) sourceListing(s *source) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	s.lists++
 	s.listing(i.clock.Now())
 	i.notify()
 }

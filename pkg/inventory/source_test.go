@@ -304,6 +304,28 @@ func TestHealthTellsHowASourceIsDoing(t *testing.T) {
 	})
 }
 
+func TestHealthCountsListsAndFailures(t *testing.T) {
+	run(t, func(f *fixture) {
+		f.startReady()
+		if h := f.source("storageclasses"); h.Lists != 1 || h.Failures != 0 {
+			t.Errorf("at the start: %d lists, %d failures", h.Lists, h.Failures)
+		}
+		f.classes.fail(errUnavailable)
+		f.pass(foundWithin)
+		failed := f.source("storageclasses")
+		if failed.Lists+failed.Failures < 3 || failed.Failures < 2 {
+			t.Errorf("while it fails: %d lists, %d failures", failed.Lists, failed.Failures)
+		}
+		f.classes.recover()
+		f.pass(foundWithin)
+		back := f.source("storageclasses")
+		f.pass(foundWithin)
+		if h := f.source("storageclasses"); h.Lists != back.Lists || h.Failures != back.Failures {
+			t.Errorf("when it is over, lists go from %d to %d, and failures from %d to %d", back.Lists, h.Lists, back.Failures, h.Failures)
+		}
+	})
+}
+
 func TestHealthListsTheSourcesInOneOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string

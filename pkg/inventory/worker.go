@@ -56,6 +56,7 @@ type worker struct {
 	inventory *Inventory
 	publisher Publisher
 	report    func(context.Context, CatalogReport)
+	projected func(time.Duration)
 	clock     clock.WithTicker
 
 	ready   bool
@@ -84,6 +85,7 @@ func newWorker(i *Inventory, config Config) *worker {
 		inventory: i,
 		publisher: config.Publisher,
 		report:    config.ReportCatalog,
+		projected: config.Projected,
 		clock:     i.clock,
 		images:    outlet[images.WorkerImage]{urgent: urgentImage, published: map[string]publication[images.WorkerImage]{}},
 		entries:   outlet[images.CatalogEntry]{urgent: urgentEntry, published: map[string]publication[images.CatalogEntry]{}},
@@ -178,15 +180,18 @@ func (w *worker) publishOffer(ctx context.Context) (again time.Time) {
 
 // update projects the image and the catalog entry of a name, and publishes what changed.
 func (w *worker) update(ctx context.Context, name string) {
+	now := metav1.NewTime(w.clock.Now())
 	in, ok := w.inventory.image(name)
 	if !ok {
 		w.inventory.settled(name)
 		return
 	}
 	delete(w.deferred, name)
-	now := metav1.NewTime(w.clock.Now())
 	image := projection.WorkerImage(in, w.images.published[name].object, now)
 	entry := projection.CatalogEntry(projection.Entry{Image: in, WorkerImage: image}, w.entries.published[name].object, now)
+	if w.projected != nil {
+		w.projected(w.clock.Since(now.Time))
+	}
 	again := earliest(publish(ctx, w, &w.images, name, image), publish(ctx, w, &w.entries, name, entry))
 	if again.IsZero() {
 		w.inventory.settled(name)

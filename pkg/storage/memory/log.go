@@ -75,6 +75,7 @@ type Log struct {
 	size      int64    // of the objects in entries
 	ring      ring
 	rv        uint64        // of the newest event
+	published uint64        // events since the start
 	compacted uint64        // the oldest version whose successors are all in the ring
 	changed   chan struct{} // closed and replaced at every event
 	past      chan struct{} // closed
@@ -179,6 +180,8 @@ type LogStats struct {
 	Events          int
 	EventBytes      int64 // estimated; what the kept events take beyond the objects
 	ResourceVersion uint64
+	// Published counts the events since the start.
+	Published uint64
 	// CompactedResourceVersion is the oldest version from which a watch can start.
 	CompactedResourceVersion uint64
 	Watchers                 int64
@@ -198,6 +201,7 @@ func (l *Log) Stats() LogStats {
 		Events:                   l.ring.len,
 		EventBytes:               l.ring.bytes(),
 		ResourceVersion:          l.rv,
+		Published:                l.published,
 		CompactedResourceVersion: l.compacted,
 		Watchers:                 l.watchers.Load(),
 		Overtaken:                l.overtaken.Load(),
@@ -236,6 +240,7 @@ func (l *Log) publish(key string, cur *entry) error {
 		l.compacted = evicted
 	}
 	l.rv = e.rv
+	l.published++
 	close(l.changed)
 	l.changed = make(chan struct{})
 	return nil

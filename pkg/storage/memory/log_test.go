@@ -260,7 +260,7 @@ func TestAnExhaustedCounterStartsAnotherEpoch(t *testing.T) {
 
 	next := uint64(1<<identityBits)<<3 | 1
 	stats := f.log.Stats()
-	if stats.ResourceVersion != next+1 || stats.CompactedResourceVersion != next || stats.Events != 1 {
+	if stats.ResourceVersion != next+1 || stats.CompactedResourceVersion != next || stats.Events != 1 || stats.Published != 7 {
 		t.Fatalf("%+v", stats)
 	}
 	if _, _, err := f.log.since(7, nil); !apierrors.IsResourceExpired(err) {
@@ -292,7 +292,7 @@ func TestStatsDescribeTheLog(t *testing.T) {
 	b, _ := f.log.Get(podKey("b"))
 	want := LogStats{
 		Ready: true, Objects: 1, ObjectBytes: settle(b), Window: DefaultWindow, Events: 4, EventBytes: stats.EventBytes,
-		ResourceVersion: f.log.first + 4, CompactedResourceVersion: f.log.first,
+		ResourceVersion: f.log.first + 4, CompactedResourceVersion: f.log.first, Published: 4,
 	}
 	if diff := cmp.Diff(want, stats); diff != "" {
 		t.Error(diff)

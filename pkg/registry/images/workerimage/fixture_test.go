@@ -19,8 +19,10 @@ package workerimage
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,6 +54,8 @@ type fixture struct {
 	// rehearsals are the dry runs, in their order, and refusal is what each is answered with.
 	rehearsals []string
 	refusal    error
+	// observed are the writes that were no dry run, with the reasons for which they failed.
+	observed []string
 	// unplannable is why nothing can be planned.
 	unplannable error
 }
@@ -77,6 +81,7 @@ func newFixture(t *testing.T) *fixture {
 		Plan:      plan,
 		Plannable: func() error { return f.unplannable },
 		Rehearser: f,
+		Observer:  f,
 		View: view.New(view.Config{
 			Authorizer:   authorizerfactory.NewAlwaysAllowAuthorizer(),
 			PoolResource: func() schema.GroupVersionResource { return schema.GroupVersionResource{} },
@@ -109,6 +114,14 @@ func (f *fixture) DryRunUpdate(_ context.Context, before, image *images.WorkerIm
 func (f *fixture) DryRunDelete(_ context.Context, image *images.WorkerImage) error {
 	f.rehearsals = append(f.rehearsals, "delete "+image.Name)
 	return f.refusal
+}
+
+func (f *fixture) Wrote(verb string, err error) {
+	f.observed = append(f.observed, strings.TrimSpace(verb+" "+string(apierrors.ReasonForError(err))))
+}
+
+func (f *fixture) RefusedDelete(reason string) {
+	f.observed = append(f.observed, strings.TrimSpace("refused "+reason))
 }
 
 // atOnce is a backend whose writes show in the log when they return.

@@ -41,6 +41,13 @@ type Rehearser interface {
 	DryRunDelete(ctx context.Context, image *images.WorkerImage) error
 }
 
+// Observer is told what becomes of writes that are no dry run.
+type Observer interface {
+	Wrote(verb string, err error)
+	// RefusedDelete is told the reason of the condition Deletable.
+	RefusedDelete(reason string)
+}
+
 // Config is what the REST storage needs. All of it is required.
 type Config struct {
 	Scheme  *runtime.Scheme
@@ -51,6 +58,7 @@ type Config struct {
 	// Plannable returns why Plan has no answer now.
 	Plannable func() error
 	Rehearser Rehearser
+	Observer  Observer
 	// View decides which pools a caller sees.
 	View *view.View
 }
@@ -63,6 +71,7 @@ type REST struct {
 	view      *view.View
 	plannable func() error
 	rehearser Rehearser
+	observer  Observer
 }
 
 var (
@@ -97,7 +106,14 @@ func NewREST(config Config) (*REST, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &REST{Reader: r, store: view.NewStore(store, config.View), view: config.View, plannable: config.Plannable, rehearser: config.Rehearser}, nil
+	return &REST{
+		Reader:    r,
+		store:     view.NewStore(store, config.View),
+		view:      config.View,
+		plannable: config.Plannable,
+		rehearser: config.Rehearser,
+		observer:  config.Observer,
+	}, nil
 }
 
 // DeleteReturnsDeletedObject tells whether a delete answers with the object.

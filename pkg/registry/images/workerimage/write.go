@@ -42,6 +42,12 @@ const namedUsers = 10
 
 // Create makes the golden of a catalog entry. The name may be left out.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	out, err := r.create(ctx, obj, validate, options)
+	r.observe("create", options.DryRun, err)
+	return out, err
+}
+
+func (r *REST) create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	image, ok := obj.(*images.WorkerImage)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a WorkerImage: %T", obj))
@@ -88,6 +94,17 @@ func describeDrift(drift []images.CatalogDrift) string {
 // Update changes labels and annotations. An apply may create.
 func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	out, created, err := r.update(ctx, name, info, create, update, forceAllowCreate, options)
+	verb := "update"
+	if created {
+		verb = "create"
+	}
+	r.observe(verb, options.DryRun, err)
+	return out, created, err
+}
+
+func (r *REST) update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	ctx = r.view.NewContext(ctx)
 	if _, err := r.store.Get(ctx, name, &metav1.GetOptions{}); forceAllowCreate && apierrors.IsNotFound(err) {
 		if err := r.plannable(); err != nil {
@@ -99,7 +116,18 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 
 // Delete retires a golden that nobody needs.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	return r.store.Delete(ctx, name, r.guarded(validate, options), options)
+	out, deleted, err := r.store.Delete(ctx, name, r.guarded(validate, options), options)
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	r.observe("delete", options.DryRun, err)
+	return out, deleted, err
+}
+
+func (r *REST) observe(verb string, dryRun []string, err error) {
+	if !dryrun.IsDryRun(dryRun) {
+		r.observer.Wrote(verb, err)
+	}
 }
 
 // DeleteCollection deletes what may be deleted, and reports the rest.
@@ -161,10 +189,14 @@ func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteO
 		if err := call(ctx, validate, shown); err != nil {
 			return err
 		}
+		rehearsal := options != nil && dryrun.IsDryRun(options.DryRun)
 		if err := guard(image, shown.(*images.WorkerImage)); err != nil {
+			if !rehearsal {
+				r.observer.RefusedDelete(whyNotDeletable(image))
+			}
 			return err
 		}
-		if options == nil || !dryrun.IsDryRun(options.DryRun) {
+		if !rehearsal {
 			return nil
 		}
 		return r.rehearser.DryRunDelete(ctx, image)
@@ -186,6 +218,14 @@ func guard(image, shown *images.WorkerImage) error {
 		}
 	}
 	return apierrors.NewConflict(images.Resource("workerimages"), image.Name, errors.New(why))
+}
+
+// whyNotDeletable is the reason of the condition Deletable; empty where there is no such condition.
+func whyNotDeletable(image *images.WorkerImage) string {
+	if c := meta.FindStatusCondition(image.Status.Conditions, images.ConditionDeletable); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // wayOut says what makes an image that is in use deletable.

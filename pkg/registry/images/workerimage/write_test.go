@@ -579,3 +579,58 @@ func TestWhatIsNoWorkerImageIsNotCreated(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestWritesThatAreNoDryRunAreObserved(t *testing.T) {
+	all := rest.ValidateAllObjectFunc
+	remove := func(t *testing.T, f *fixture, dryRun ...string) error {
+		_, _, err := f.Delete(requestContext(t), known.Name(), all, &metav1.DeleteOptions{DryRun: dryRun})
+		return err
+	}
+	for _, test := range []struct {
+		name  string
+		write func(*testing.T, *fixture) error
+		want  []string
+	}{
+		{"a create", func(t *testing.T, f *fixture) error { _, err := f.create(t, asked(known)); return err }, []string{"create"}},
+		{"a create of what is there", func(t *testing.T, f *fixture) error {
+			f.publish(t, known)
+			_, err := f.create(t, asked(known))
+			return err
+		}, []string{"create AlreadyExists"}},
+		{"a rehearsed create", func(t *testing.T, f *fixture) error {
+			_, err := f.create(t, asked(known), metav1.DryRunAll)
+			return err
+		}, nil},
+		{"a delete", func(t *testing.T, f *fixture) error { f.publish(t, known); return remove(t, f) }, []string{"delete"}},
+		{"a delete of what is not there", func(t *testing.T, f *fixture) error { return remove(t, f) }, []string{"delete NotFound"}},
+		{"a delete that is refused", func(t *testing.T, f *fixture) error {
+			f.publish(t, known, declaredByPools)
+			return remove(t, f)
+		}, []string{"refused InUse", "delete Conflict"}},
+		{"a delete of which nothing is known", func(t *testing.T, f *fixture) error {
+			f.publish(t, known, func(i *images.WorkerImage) { i.Status.Conditions = nil })
+			return remove(t, f)
+		}, []string{"refused", "delete Conflict"}},
+		{"a rehearsed delete", func(t *testing.T, f *fixture) error { f.publish(t, known); return remove(t, f, metav1.DryRunAll) }, nil},
+		{"a rehearsed delete that is refused", func(t *testing.T, f *fixture) error {
+			f.publish(t, known, declaredByPools)
+			return remove(t, f, metav1.DryRunAll)
+		}, nil},
+		{"an update of what is not there", func(t *testing.T, f *fixture) error {
+			_, _, err := f.Update(requestContext(t), known.Name(), rest.DefaultUpdatedObjectInfo(asked(known)), all, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+			return err
+		}, []string{"update NotFound"}},
+		{"an apply that creates", func(t *testing.T, f *fixture) error {
+			_, _, err := f.Update(requestContext(t), known.Name(), rest.DefaultUpdatedObjectInfo(asked(known)), all, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{})
+			return err
+		}, []string{"create"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t)
+			err := test.write(t, f)
+			if diff := cmp.Diff(test.want, f.observed); diff != "" {
+				t.Errorf("with error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
