@@ -59,7 +59,7 @@ func CatalogEntry(in Entry, previous *images.CatalogEntry, now metav1.Time) *ima
 	}
 	out.Status.PoolCount = int32(len(out.Status.Pools))
 	var before []metav1.Condition
-	if previous != nil {
+	if previous != nil && (isKnown(previous) || !isKnown(out)) {
 		before = previous.Status.Conditions
 	}
 	for i := range out.Status.Conditions {
@@ -67,6 +67,25 @@ func CatalogEntry(in Entry, previous *images.CatalogEntry, now metav1.Time) *ima
 		c.LastTransitionTime = transitionTime(*c, before, now, now)
 	}
 	return out
+}
+
+// AskedBy makes an entry what it is where no pools but these ask for it, and returns false where there is none
+// then. Its conditions are the same whoever asks.
+func AskedBy(entry *images.CatalogEntry, pools []images.PoolStatus) bool {
+	entry.Status.Pools, entry.Status.PoolCount = pools, int32(len(pools))
+	if len(pools) > 0 {
+		return true
+	}
+	if entry.Status.Phase == images.CatalogEntryMissing {
+		entry.Status.Phase = images.CatalogEntryAvailable
+	}
+	return isKnown(entry)
+}
+
+// isKnown is true for an entry of which everybody may know. When it becomes so, its conditions begin: what they
+// were before is what the pools that asked for it did.
+func isKnown(entry *images.CatalogEntry) bool {
+	return entry.Status.Declared || entry.Status.Materialized
 }
 
 func entryUID(id golden.ID) types.UID {
@@ -126,13 +145,13 @@ func valid(in Entry) metav1.Condition {
 		c.Reason, c.Message = ReasonRejected, rejected(in.Catalog.Rejections)
 	default:
 		c.Reason = ReasonNotDeclared
-		c.Message = poolsAsk + " for an image that the catalog does not declare. " +
+		c.Message = "At least one pool asks for an image that the catalog does not declare. " +
 			"Declare it in the catalog, or select another in the pool."
 	}
 	return c
 }
 
-// materialized tells whether the image is there.
+// materialized tells whether the image is there. It says nothing of pools, for whom the phase is.
 func materialized(in Entry) metav1.Condition {
 	c := metav1.Condition{Type: images.ConditionMaterialized, Status: metav1.ConditionFalse, Reason: ReasonNotCreated}
 	switch unreadable := in.Sources.unreadable(kindDataVolumes, kindClaims); {
@@ -141,20 +160,9 @@ func materialized(in Entry) metav1.Condition {
 	case in.WorkerImage != nil:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonCreated
 	case in.Catalog.Entry == nil:
-		c.Message = joinSentences(demand(in), "It can be created when the catalog declares it.")
+		c.Message = "It can be created when the catalog declares it."
 	default:
-		c.Message = joinSentences(demand(in), "Create the WorkerImage to import it.")
+		c.Message = "Create the WorkerImage to import it."
 	}
 	return c
 }
-
-// demand is a sentence about pools that wait for an image that is not there; empty where none does.
-func demand(in Entry) string {
-	if len(in.Pools) == 0 {
-		return ""
-	}
-	return poolsAsk + " for the image, and no new worker starts without it."
-}
-
-// poolsAsk begins a sentence. It never says which pools or how many: everybody who may read the entry sees it.
-const poolsAsk = "At least one pool asks"

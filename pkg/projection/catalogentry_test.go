@@ -17,6 +17,7 @@ limitations under the License.
 package projection
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func TestCatalogEntries(t *testing.T) {
 			given: func() Image { in := missing(); in.Catalog, in.Pools = declared(), asked; return in },
 			want: &outcome{Declared: true, Phase: images.CatalogEntryMissing, Pools: 2,
 				Valid: answer{yes, ReasonDeclared}, Created: answer{no, ReasonNotCreated}},
-			says: []string{"At least one pool asks for the image", "Create the WorkerImage"},
+			says: []string{"Create the WorkerImage"},
 		},
 		{
 			name:  "an image that pools ask for and nobody declares is Missing",
@@ -139,11 +140,10 @@ func TestCatalogEntries(t *testing.T) {
 			says: []string{"images[3].storage: is wrong", "Correct the catalog"},
 		},
 		{
-			name:  "a rejected entry that pools ask for is Invalid, and says so",
+			name:  "a rejected entry that pools ask for is Invalid",
 			given: func() Image { in := missing(); in.Catalog.Rejections, in.Pools = rejections, asked; return in },
 			want: &outcome{Declared: true, Phase: images.CatalogEntryInvalid, Pools: 2,
 				Valid: answer{no, ReasonRejected}, Created: answer{no, ReasonNotCreated}},
-			says: []string{"At least one pool asks for the image"},
 		},
 		{
 			name:  "a rejected entry of an image that is there has its phase",
@@ -306,6 +306,74 @@ func TestTheTimeOfAConditionOfAnEntryMovesWithItsStatus(t *testing.T) {
 	}
 	if got := second.Status.Conditions[1].LastTransitionTime; got != now {
 		t.Errorf("Materialized changed at %s, and it did not", got)
+	}
+}
+
+// Guards: isKnown in CatalogEntry. The times would tell everybody since when a pool has asked.
+func TestTheConditionsOfAnEntryBeginWhenEverybodyMayKnowOfIt(t *testing.T) {
+	asked := missing()
+	asked.Pools = []pool.Pool{consumer("tenant-a", "k1-md0")}
+	later := metav1.NewTime(now.Add(time.Hour))
+	declaredLater, importedLater, askedStill := asked, ready(), asked
+	declaredLater.Catalog = declared()
+	importedLater.Pools = asked.Pools
+	for name, test := range map[string]struct {
+		next Image
+		want metav1.Time
+	}{
+		"it is declared":           {declaredLater, later},
+		"it is imported":           {importedLater, later},
+		"a pool asks for it still": {askedStill, now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := CatalogEntry(Entry{Image: test.next, WorkerImage: WorkerImage(test.next, nil, later)}, entryOf(asked), later)
+			for _, c := range next.Status.Conditions {
+				if c.LastTransitionTime != test.want {
+					t.Errorf("%s changed at %s, want %s", c.Type, c.LastTransitionTime, test.want)
+				}
+			}
+		})
+	}
+}
+
+// Guards: AskedBy, and that the conditions of an entry say nothing of the pools that ask for it.
+func TestAnEntryWithFewerPoolsIsWhatItWouldBeIfNoOthersAskedForIt(t *testing.T) {
+	a, b := consumer("tenant-a", "k1-md0"), consumer("tenant-b", "k1-md0")
+	for what, in := range map[string]Image{"missing": missing(), "there": ready()} {
+		for said, declaration := range map[string]Declaration{
+			"declared":     declared(),
+			"rejected":     {Rejections: []catalog.Rejection{rejection("images[3].storage")}},
+			"not declared": {},
+		} {
+			for source, readable := range map[string]func(*Sources){
+				"everything":  func(*Sources) {},
+				"no claims":   func(s *Sources) { s.Claims = false },
+				"no pools":    func(s *Sources) { s.Pools = false },
+				"no catalog":  func(s *Sources) { s.Catalog = false },
+				"DataVolumes": func(s *Sources) { s.Claims, s.Pools, s.Catalog = false, false, false },
+			} {
+				for _, seen := range [][]pool.Pool{nil, {a}} {
+					t.Run(strings.Join([]string{what, said, source, strconv.Itoa(len(seen))}, "/"), func(t *testing.T) {
+						all, fewer := in, in
+						all.Catalog, fewer.Catalog = declaration, declaration
+						readable(&all.Sources)
+						fewer.Sources = all.Sources
+						all.Pools, fewer.Pools = []pool.Pool{a, b}, seen
+						got, want := entryOf(all), entryOf(fewer)
+						exists := AskedBy(got, got.Status.Pools[:len(seen)])
+						if what == "there" && want == nil {
+							want = got // everybody sees the image, and that it is in use
+						}
+						if exists != (want != nil) {
+							t.Fatalf("it exists: %t, want %v", exists, want)
+						}
+						if diff := cmp.Diff(want, got); exists && diff != "" {
+							t.Errorf("unexpected entry (-want +got):\n%s", diff)
+						}
+					})
+				}
+			}
+		}
 	}
 }
 
