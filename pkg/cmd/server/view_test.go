@@ -20,6 +20,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,17 +43,20 @@ import (
 
 const (
 	// Both tenants use the first image, tenant-b alone the second and a third that is not there, and nobody a
-	// fourth.
+	// fourth. The fifth is there only for a pool of tenant-b, in its words, and the last is declared.
 	usedByBoth = "talos-worker-aaa-v1.13.6"
 	usedByB    = "talos-worker-bbb-v1.13.6"
 	missedByB  = "talos-worker-ccc-v1.13.6"
 	unused     = "talos-worker-ddd-v1.13.6"
+	wantedByB  = "talos-worker-tenant-b-wants-v1.13.6"
+	available  = "talos-worker-zzz-v1.13.6"
 
 	tenantsCatalog = `
 storageClass: replicated
 images:
 - {schematicID: aaa, version: v1.13.6}
 - {schematicID: ccc, version: v1.13.6}
+- {schematicID: zzz, version: v1.13.6}
 `
 )
 
@@ -87,7 +91,8 @@ func startWithTenants(t *testing.T) *fixture {
 		"catalog.yaml": configMap(tenantsCatalog),
 		"goldens.yaml": dataVolumes(map[string]string{usedByBoth: "Succeeded", usedByB: "Succeeded", unused: "Pending"}),
 		"pools-a.yaml": poolOf("tenant-a", "aaa", "Succeeded"),
-		"pools-b.yaml": poolOf("tenant-b", "aaa", "Succeeded") + poolOf("tenant-b", "bbb", "Succeeded") + poolOf("tenant-b", "ccc", "Pending"),
+		"pools-b.yaml": poolOf("tenant-b", "aaa", "Succeeded") + poolOf("tenant-b", "bbb", "Succeeded") +
+			poolOf("tenant-b", "ccc", "Pending") + poolOf("tenant-b", "tenant-b-wants", "Pending"),
 	} {
 		f.put(t, file, content)
 	}
@@ -257,7 +262,7 @@ var tenants = []string{"tenant-a", "tenant-b"}
 // Guards: every use of the caller's view in the Stores of both kinds. Whatever goes round it turns this red.
 func TestNothingOfATenantReachesAnother(t *testing.T) {
 	f := startWithTenants(t)
-	for _, c := range slices.Concat(reads(resource, usedByBoth, unused), reads(entries, usedByBoth, missedByB), writes()) {
+	for _, c := range slices.Concat(reads(resource, usedByBoth, unused), reads(entries, usedByBoth, available), writes()) {
 		c.method, c.want = cmp.Or(c.method, http.MethodGet), cmp.Or(c.want, http.StatusOK)
 		t.Run(c.name+" "+path.Base(c.path), func(t *testing.T) {
 			for i, tenant := range tenants {
@@ -306,6 +311,137 @@ func TestTheAnswersToCreateAndDeleteAreTheCallersView(t *testing.T) {
 	remove := call{method: http.MethodDelete, path: resource + "/" + unused, want: http.StatusOK}
 	status, body = send(t, f.as("tenant-a"), remove)
 	checkView(t, remove, status, body, nil, []string{"tenant-b"})
+}
+
+// Guards: withoutHidden, and that what is hidden is answered in the same bytes as what is not there.
+func TestAnEntryInAnotherTenantsWordsIsNotThere(t *testing.T) {
+	f := startWithTenants(t)
+	for _, accept := range []string{"application/json", "application/yaml", asTable, asMetadata} {
+		t.Run(accept, func(t *testing.T) {
+			answer := func(tenant, name string) (int, string) {
+				return send(t, f.as(tenant), call{method: http.MethodGet, path: entries + "/" + name, accept: accept})
+			}
+			status, body := answer("tenant-a", wantedByB)
+			absent := strings.ReplaceAll(wantedByB, "wants", "never")
+			absentStatus, absentBody := answer("tenant-a", absent)
+			if status != http.StatusNotFound || absentStatus != status || body != strings.ReplaceAll(absentBody, absent, wantedByB) {
+				t.Errorf("what is hidden: %d %s\nwhat is not there: %d %s", status, body, absentStatus, absentBody)
+			}
+			if status, body := answer("tenant-b", wantedByB); status != http.StatusOK {
+				t.Errorf("who asks for it: %d %s", status, body)
+			}
+		})
+	}
+	for _, selector := range []string{"metadata.name%3D" + wantedByB, "spec.schematicID%3Dtenant-b-wants", "status.phase%3DMissing"} {
+		c := call{method: http.MethodGet, path: entries + "?fieldSelector=" + selector, want: http.StatusOK}
+		status, body := send(t, f.as("tenant-a"), c)
+		if checkView(t, c, status, body, nil, nil); !strings.Contains(body, `"items":[]`) {
+			t.Errorf("by %s: %s", selector, body)
+		}
+	}
+}
+
+// Guards: cut. A token holds the name after which the next page begins.
+func TestNoPageEndsAtAnotherTenantsWords(t *testing.T) {
+	f := startWithTenants(t)
+	next := ""
+	for page := 0; page == 0 || next != ""; page++ {
+		status, body := send(t, f.as("tenant-a"), call{method: http.MethodGet, path: entries + "?limit=1&continue=" + next})
+		var list struct{ Metadata metav1.ListMeta }
+		if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s, %v", status, body, err)
+		}
+		next = list.Metadata.Continue
+		token, err := base64.RawURLEncoding.DecodeString(next)
+		if err != nil || strings.Contains(string(token)+body, "tenant-b") || page > 3 {
+			t.Errorf("page %d is %s, and the token is %s, %v", page, body, token, err)
+		}
+	}
+}
+
+// Guards: projection.AskedBy, as clients meet it.
+func TestThePhaseOfAnEntryIsThatOfThePoolsThatAreSeen(t *testing.T) {
+	f := startWithTenants(t)
+	for tenant, want := range map[string]string{"tenant-a": "Available", "tenant-b": "Missing"} {
+		_, body := send(t, f.as(tenant), call{method: http.MethodGet, path: entries + "/" + missedByB})
+		if !strings.Contains(body, `"phase":"`+want+`"`) {
+			t.Errorf("to %s it is %s", tenant, body)
+		}
+		_, none := send(t, f.as(tenant), call{method: http.MethodGet, path: entries + "/" + available})
+		same := strings.ReplaceAll(none, "zzz", "ccc")
+		if alike := conditionsOf(t, body) == conditionsOf(t, same); !alike {
+			t.Errorf("its conditions differ from those of an entry that nobody asks for: %s\n%s", body, none)
+		}
+	}
+}
+
+// conditionsOf returns the conditions of an object, without the times.
+func conditionsOf(t *testing.T, object string) string {
+	t.Helper()
+	var o struct {
+		Status struct{ Conditions []metav1.Condition }
+	}
+	if err := json.Unmarshal([]byte(object), &o); err != nil {
+		t.Fatalf("%s: %v", object, err)
+	}
+	for i := range o.Status.Conditions {
+		o.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	return fmt.Sprint(o.Status.Conditions)
+}
+
+// Guards: filterHidden, by the bytes that a client is sent.
+func TestAnEntryComesAndGoesForWhoeverSeesItsPools(t *testing.T) {
+	f := startWithTenants(t)
+	const shared = "talos-worker-later-v1.13.6"
+	_, listed := send(t, f.as("tenant-a"), call{method: http.MethodGet, path: entries})
+	version := listVersion(t, listed)
+	a, b := poolOf("tenant-a", "aaa", "Succeeded"), poolOf("tenant-b", "aaa", "Succeeded")
+	wait := func(what string, pools int) {
+		t.Helper()
+		eventually(t, what, func(context.Context) (bool, error) {
+			status, body := send(t, f.config, call{method: http.MethodGet, path: entries + "/" + shared})
+			return status == http.StatusNotFound && pools == 0 || strings.Contains(body, fmt.Sprintf(`"poolCount":%d,`, pools)), nil
+		})
+	}
+	f.put(t, "pools-b.yaml", b+poolOf("tenant-b", "later", "Pending"))
+	wait("tenant-b asks for it", 1)
+	f.put(t, "pools-a.yaml", a+poolOf("tenant-a", "later", "Pending"))
+	wait("both ask for it", 2)
+	f.put(t, "pools-a.yaml", a)
+	wait("only tenant-b asks for it", 1)
+	f.put(t, "pools-b.yaml", b)
+	wait("nobody asks for it", 0)
+	f.put(t, "catalog.yaml", configMap(tenantsCatalog+"- {schematicID: later, version: v1.13.6}\n"))
+
+	c := call{method: http.MethodGet, path: entries + "?watch=1&fieldSelector=metadata.name%3D" + shared + "&resourceVersion=" + version,
+		until: `"declared":true`, want: http.StatusOK}
+	status, body := send(t, f.as("tenant-a"), c)
+	checkView(t, c, status, body, []string{"tenant-a"}, []string{"tenant-b"})
+	var types []string
+	for event := range strings.Lines(body) {
+		var e struct{ Type string }
+		if err := json.Unmarshal([]byte(event), &e); err != nil {
+			t.Fatal(err)
+		}
+		types = append(types, e.Type)
+	}
+	if !slices.Equal(types, []string{"ADDED", "DELETED", "ADDED"}) {
+		t.Errorf("%v: %s", types, body)
+	}
+}
+
+// Guards: that the nearest entries are of the catalog, whatever pools ask for.
+func TestARefusedCreateNamesNothingThatAnotherTenantWrote(t *testing.T) {
+	f := startWithTenants(t)
+	for _, schematic := range []string{"tenant-x-wants", "bbbb", "ccc"} {
+		c := call{method: http.MethodPost, path: resource, want: http.StatusUnprocessableEntity,
+			body: `{"apiVersion": "images.cozystack.io/v1alpha1", "kind": "WorkerImage", "spec": {"schematicID": "` + schematic + `", "version": "v1.13.7"}}`}
+		status, body := send(t, f.as("tenant-a"), c)
+		if checkView(t, c, status, body, nil, []string{"tenant-b"}); !strings.Contains(body, "zzz") {
+			t.Errorf("it names no entry that is near: %s", body)
+		}
+	}
 }
 
 // Guards: visibleInfo. What a patch tests or copies must not be what is hidden.
@@ -391,9 +527,9 @@ func TestWhoeverActsAsATenantSeesWhatTheTenantSees(t *testing.T) {
 	f := startWithTenants(t)
 	as := rest.CopyConfig(f.config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "somebody", Groups: []string{"tenant-a"}}
-	for _, c := range reads(resource, usedByBoth, unused) {
+	for _, c := range slices.Concat(reads(resource, usedByBoth, unused), reads(entries, usedByBoth, available)) {
 		c.method = http.MethodGet
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.name+" "+path.Base(c.path), func(t *testing.T) {
 			_, own := send(t, f.as("tenant-a"), c)
 			_, got := send(t, as, c)
 			if got != own {
@@ -403,9 +539,10 @@ func TestWhoeverActsAsATenantSeesWhatTheTenantSees(t *testing.T) {
 	}
 }
 
+// Guards: that no metric has a label whose values tenants choose.
 func TestMetricsNameNoTenant(t *testing.T) {
 	f := startWithTenants(t)
-	for _, c := range reads(resource, usedByBoth, unused) {
+	for _, c := range slices.Concat(reads(resource, usedByBoth, unused), reads(entries, usedByBoth, available)) {
 		c.method = http.MethodGet
 		send(t, f.as("tenant-a"), c)
 	}

@@ -18,13 +18,14 @@ limitations under the License.
 //
 // An object that is served names pools of many namespaces, and everybody may read the object. A pool is shown
 // to a caller who may get the kind of pools in the pool's namespace, which is for the cluster's API server to
-// say; whoever may do so in all namespaces is served the shared object as it is. Nothing else of an object
-// differs from caller to caller.
+// say; whoever may do so in all namespaces is served the shared object as it is. A catalog entry is what it
+// would be if no other pools asked for it, which may be nothing. Nothing else of an object differs from caller
+// to caller.
 //
 // A Store wraps the one of k8s.io/apiserver and does not embed it, so that no verb is served unfiltered. What
 // a patch is applied to is filtered too, or its tests would read what is hidden. Tables and partial metadata
 // are made from what a Store returns.
 //
-// The package knows where a kind keeps its pools. It knows nothing of what a pool is, of how an object is made
-// or of roles.
+// The package knows where a kind keeps its pools. It knows nothing of what a pool is, of how an object is made,
+// for which it asks the projection, or of roles.
 package view

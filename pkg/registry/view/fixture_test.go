@@ -147,22 +147,28 @@ func newImage(version string, pools ...string) *images.WorkerImage {
 	return image
 }
 
-// describe tells the version, the pools and the count of an image.
+// describe tells the version, the pools and the count of an image, and the phase of an entry besides.
 func describe(obj runtime.Object) string {
-	image, ok := obj.(*images.WorkerImage)
-	if !ok {
-		return fmt.Sprintf("%T", obj)
+	switch o := obj.(type) {
+	case *images.WorkerImage:
+		return describeUses(o.Spec.Version, o.Status.Pools, o.Status.PoolCount)
+	case *images.CatalogEntry:
+		return describeUses(o.Spec.Version+" "+string(o.Status.Phase), o.Status.Pools, o.Status.PoolCount)
 	}
-	out := []string{image.Spec.Version}
-	for _, p := range image.Status.Pools {
+	return fmt.Sprintf("%T", obj)
+}
+
+func describeUses(what string, pools []images.PoolStatus, count int32) string {
+	out := []string{what}
+	for _, p := range pools {
 		name := p.Namespace + "/" + p.Name
 		if p.Disks.Cloned > 0 {
 			name += fmt.Sprintf("=%d", p.Disks.Cloned)
 		}
 		out = append(out, name)
 	}
-	if int(image.Status.PoolCount) != len(image.Status.Pools) {
-		out = append(out, fmt.Sprintf("count %d", image.Status.PoolCount))
+	if int(count) != len(pools) {
+		out = append(out, fmt.Sprintf("count %d", count))
 	}
 	return strings.Join(out, " ")
 }
@@ -285,13 +291,11 @@ func describeEvent(e watch.Event) string {
 	if o, ok := e.Object.(runtime.CacheableObject); ok {
 		return fmt.Sprintf("%s shared %s", e.Type, describe(o.GetObject()))
 	}
-	switch o := e.Object.(type) {
-	case *metav1.Status:
-		return fmt.Sprintf("%s %d %s", e.Type, o.Code, o.Reason)
-	case *images.WorkerImage:
-		if e.Type == watch.Bookmark {
-			return string(e.Type)
-		}
+	if status, ok := e.Object.(*metav1.Status); ok {
+		return fmt.Sprintf("%s %d %s", e.Type, status.Code, status.Reason)
+	}
+	if e.Type == watch.Bookmark {
+		return string(e.Type)
 	}
 	return fmt.Sprintf("%s %s", e.Type, describe(e.Object))
 }

@@ -26,17 +26,22 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 )
 
 // Store is a Store as each caller may see it.
 type Store struct {
 	store *genericregistry.Store
 	view  *View
+	// hides is true for a kind whose objects are there only to some callers.
+	hides bool
 }
 
-// NewStore returns store as the callers of view may see it.
+// NewStore returns store, which is complete, as the callers of view may see it.
 func NewStore(store *genericregistry.Store, view *View) *Store {
-	return &Store{store: store, view: view}
+	_, hides := store.NewFunc().(*images.CatalogEntry)
+	return &Store{store: store, view: view, hides: hides}
 }
 
 // DeleteReturnsDeletedObject tells whether a delete answers with the object.
@@ -58,11 +63,15 @@ func (s *Store) Get(ctx context.Context, name string, options *metav1.GetOptions
 
 // List returns the objects that the options select.
 func (s *Store) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
+	caller := s.view.Caller(ctx)
+	if s.hides && !caller.seesAll(ctx) {
+		return s.listShown(ctx, caller, options)
+	}
 	list, err := s.store.List(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	return s.view.Caller(ctx).filter(ctx, list)
+	return caller.filter(ctx, list)
 }
 
 // Create creates an object.
@@ -141,7 +150,7 @@ func visibleUpdate(validate rest.ValidateObjectUpdateFunc, caller *Caller) rest.
 }
 
 // filter returns what the caller may see of an object or a list, whose structs must be the caller's own: what
-// they point to is not modified.
+// they point to is not modified. An object that the caller may not see at all is not found.
 func (c *Caller) filter(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	if _, ok := obj.(*metav1.Status); ok { // how a deletion is answered
 		return obj, nil
@@ -152,13 +161,13 @@ func (c *Caller) filter(ctx context.Context, obj runtime.Object) (runtime.Object
 	}
 	c.learn(ctx, fields)
 	c.hide(fields)
-	return obj, nil
+	return withoutHidden(obj)
 }
 
 func (c *Caller) hide(fields []poolFields) {
 	for _, f := range fields {
 		if shown := c.visible(*f.pools); len(shown) < len(*f.pools) {
-			*f.pools, *f.count = shown, int32(len(shown))
+			f.show(shown)
 		}
 	}
 }

@@ -28,6 +28,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -54,15 +56,23 @@ func viewChanged() error {
 func (s *Store) Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error) {
 	caller := s.view.newCaller(ctx)
 	ctx, end := context.WithCancelCause(ctx)
-	source, err := s.store.Watch(ctx, options)
+	seesAll := caller.seesAll(ctx)
+	below := options
+	if !seesAll {
+		below = s.inAnyView(options)
+	}
+	source, err := s.store.Watch(ctx, below)
 	if err != nil {
 		end(nil)
 		return nil, err
 	}
 	w := &watcher{source: source, caller: caller, end: end, result: source.ResultChan(), stopped: make(chan struct{})}
-	if caller.seesAll(ctx) {
+	if seesAll {
 		w.running.Go(func() { w.askAgain(ctx) })
 		return w, nil
+	}
+	if s.hides {
+		w.selects = ptr.To(s.predicate(options))
 	}
 	inSight, err := s.inSight(ctx, options)
 	if err != nil {
@@ -77,11 +87,8 @@ func (s *Store) Watch(ctx context.Context, options *internalversion.ListOptions)
 
 // inSight returns the pools of the objects that the options select, which the client may know from a list.
 func (s *Store) inSight(ctx context.Context, options *internalversion.ListOptions) ([]poolFields, error) {
-	selected := &internalversion.ListOptions{}
-	if options != nil {
-		selected.LabelSelector, selected.FieldSelector = options.LabelSelector, options.FieldSelector
-	}
-	list, err := s.store.List(ctx, selected)
+	selected := s.inAnyView(options)
+	list, err := s.store.List(ctx, &internalversion.ListOptions{LabelSelector: selected.LabelSelector, FieldSelector: selected.FieldSelector})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +103,9 @@ func (s *Store) inSight(ctx context.Context, options *internalversion.ListOption
 type watcher struct {
 	source watch.Interface
 	caller *Caller
-	result <-chan watch.Event
+	// selects what is watched of what is shown, for a kind whose objects may be hidden; nil for any other.
+	selects *storage.SelectionPredicate
+	result  <-chan watch.Event
 
 	// end ends the source with an error.
 	end     context.CancelCauseFunc
@@ -150,6 +159,9 @@ func (w *watcher) forward(ctx context.Context, inSight []poolFields, result chan
 		case <-w.stopped:
 			return
 		}
+		if e.Type == watch.Error {
+			return
+		}
 	}
 }
 
@@ -160,19 +172,78 @@ func (w *watcher) filter(ctx context.Context, e *watch.Event) bool {
 	default:
 		return true
 	}
+	if w.selects != nil {
+		return w.filterHidden(ctx, e)
+	}
 	before, now := states(e.Object)
 	for _, obj := range []runtime.Object{before, now} {
 		if obj == nil {
 			continue
 		}
 		if _, err := w.caller.filter(ctx, obj); err != nil {
-			status := apierrors.NewInternalError(err).Status()
-			e.Type, e.Object = watch.Error, &status
-			return true
+			return fail(e, apierrors.NewInternalError(err))
 		}
 	}
 	e.Object = now
 	return e.Type != watch.Modified || before == nil || !readsTheSame(before, now)
+}
+
+// filterHidden is filter for objects that come into the sight of the caller and leave it.
+func (w *watcher) filterHidden(ctx context.Context, e *watch.Event) bool {
+	before, now := states(e.Object)
+	switch {
+	case e.Type == watch.Added:
+		before = nil
+	case e.Type == watch.Deleted:
+		before, now = now, nil
+	case before == nil: // so it is not known whether the client has it
+		return fail(e, apierrors.NewResourceExpired("too many changes have happened since; list again"))
+	}
+	before, err := w.show(ctx, before, e)
+	if err != nil {
+		return fail(e, apierrors.NewInternalError(err))
+	}
+	if now, err = w.show(ctx, now, e); err != nil {
+		return fail(e, apierrors.NewInternalError(err))
+	}
+	switch {
+	case before == nil && now == nil:
+		return false
+	case before == nil:
+		e.Type, e.Object = watch.Added, now
+	case now == nil:
+		e.Type, e.Object = watch.Deleted, before
+	default:
+		e.Object = now
+		return !readsTheSame(before, now)
+	}
+	return true
+}
+
+// show returns what the caller sees of an object at the version of an event; nil where that is nothing, or is not
+// what is watched.
+func (w *watcher) show(ctx context.Context, obj runtime.Object, e *watch.Event) (runtime.Object, error) {
+	if obj == nil {
+		return nil, nil
+	}
+	shown, err := w.caller.filter(ctx, obj)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if matches, err := w.selects.Matches(shown); err != nil || !matches {
+		return nil, err
+	}
+	return shown, copyVersion(shown, e.Object)
+}
+
+// fail makes an event the end of a watch.
+func fail(e *watch.Event, err apierrors.APIStatus) bool {
+	status := err.Status()
+	e.Type, e.Object = watch.Error, &status
+	return true
 }
 
 // shared is how an event holds what all watchers are sent.
@@ -197,14 +268,18 @@ func states(obj runtime.Object) (before, now runtime.Object) {
 // readsTheSame tells whether two states of an object differ in nothing but the version. It gives the first
 // the version of the second.
 func readsTheSame(before, now runtime.Object) bool {
-	b, err := meta.Accessor(before)
+	return copyVersion(before, now) == nil && equality.Semantic.DeepEqual(before, now)
+}
+
+func copyVersion(to, from runtime.Object) error {
+	t, err := meta.Accessor(to)
 	if err != nil {
-		return false
+		return err
 	}
-	n, err := meta.Accessor(now)
+	f, err := meta.Accessor(from)
 	if err != nil {
-		return false
+		return err
 	}
-	b.SetResourceVersion(n.GetResourceVersion())
-	return equality.Semantic.DeepEqual(before, now)
+	t.SetResourceVersion(f.GetResourceVersion())
+	return nil
 }
