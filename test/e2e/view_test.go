@@ -18,6 +18,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -59,22 +60,6 @@ func (p *platform) as(t *testing.T, tenant string) *platform {
 	return &own
 }
 
-// mayReadEntries lets tenants read catalog entries until the test ends, which the roles that are handed out do not.
-func (p *platform) mayReadEntries(t *testing.T, tenants ...string) {
-	t.Helper()
-	for _, tenant := range tenants {
-		p.create(t, clusterRoleBindings, binding("ClusterRoleBinding", "", "entries-"+tenant, "workerimages-view", tenant))
-		own := p.as(t, tenant)
-		await(t, "the right to read entries", func(ctx context.Context) error {
-			a, err := own.tryToAsk(ctx, catalogEntries, http.Header{"Accept": {asJSON}})
-			if err == nil && a.status != http.StatusOK {
-				err = errors.New(string(a.body))
-			}
-			return err
-		})
-	}
-}
-
 // checkSeen checks that a text names pools of the tenants that are given, and nothing of the others.
 func checkSeen(t *testing.T, what, text string, tenants ...string) {
 	t.Helper()
@@ -93,7 +78,6 @@ func checkSeen(t *testing.T, what, text string, tenants ...string) {
 func TestATenantSeesItsOwnPoolsAndNothingOfAnother(t *testing.T) {
 	p := settledPlatform(t)
 	everybody := []string{"tenant-a", "tenant-b", "tenant-c"}
-	p.mayReadEntries(t, everybody...)
 	for _, resource := range []string{workerImages, catalogEntries} {
 		for _, request := range []struct {
 			path, accept string
@@ -130,7 +114,6 @@ func TestATenantSeesItsOwnPoolsAndNothingOfAnother(t *testing.T) {
 // Guards: the caller's view, as kubectl shows it.
 func TestATenantsKubectlSaysNothingOfAnother(t *testing.T) {
 	p := settledPlatform(t)
-	p.mayReadEntries(t, "tenant-a", "tenant-b")
 	for _, tenant := range []string{"tenant-a", "tenant-b"} {
 		k := p.as(t, tenant).kubectl
 		for _, args := range [][]string{
@@ -158,7 +141,6 @@ func TestATenantsKubectlSaysNothingOfAnother(t *testing.T) {
 // Guards: that questions are about whom a caller acts as.
 func TestWhoeverActsAsATenantSeesWhatTheTenantSees(t *testing.T) {
 	p := settledPlatform(t)
-	p.mayReadEntries(t, "tenant-a")
 	for _, args := range [][]string{
 		{"get", "workerimage", defaultSample, "-o", "yaml"},
 		{"get", "workerimage", defaultSample, "-o", "jsonpath={.status.poolCount}"},
@@ -167,6 +149,74 @@ func TestWhoeverActsAsATenantSeesWhatTheTenantSees(t *testing.T) {
 		own := p.as(t, "tenant-a").kubectl.run(t, args...)
 		acting := p.kubectl.run(t, append(args, "--as=somebody", "--as-group=tenant-a", "--as-group=system:authenticated")...)
 		equal(t, acting, own)
+	}
+}
+
+// Guards: that an entry is hidden with the pools that it is there for, on the wire.
+func TestAnEntryInATenantsWordsIsNotThereForAnother(t *testing.T) {
+	p := settledPlatform(t)
+	a, b := p.as(t, "tenant-a"), p.as(t, "tenant-b")
+	own, common := nameOf("staging-words"), nameOf("anybodys-words")
+	var before metav1.List
+	a.ask(t, catalogEntries, asJSON).decode(t, &before)
+	events := a.watchOf(t, catalogEntries, "&resourceVersion="+before.ResourceVersion, asJSON)
+
+	p.create(t, pools, newPool("tenant-b", "staging", "own", "replicated", "staging-words"))
+	p.create(t, pools, newPool("tenant-b", "staging", "common", "replicated", "anybodys-words"))
+	for _, name := range []string{own, common} {
+		await(t, "the entry "+name, func(ctx context.Context) error {
+			answer, err := b.tryToAsk(ctx, catalogEntries+"/"+name, http.Header{"Accept": {asJSON}})
+			if err == nil && !strings.Contains(string(answer.body), "tenant-b") {
+				err = errors.New(string(answer.body))
+			}
+			return err
+		})
+	}
+	for _, accept := range []string{asJSON, asYAML, asTable, asMetadata} {
+		absent := strings.ReplaceAll(own, "words", "never")
+		answer, none := a.ask(t, catalogEntries+"/"+own, accept), a.ask(t, catalogEntries+"/"+absent, accept)
+		equal(t, answer.status, http.StatusNotFound)
+		equal(t, string(answer.body), strings.ReplaceAll(string(none.body), absent, own))
+	}
+	for query, accept := range map[string]string{"": asJSON, "?resourceVersion=0": asYAML, "?includeObject=Object": asTable} {
+		checkSeen(t, "the list"+query, string(a.ask(t, catalogEntries+query, accept).body), "tenant-a")
+	}
+	checkSeen(t, "the list of metadata", string(a.ask(t, catalogEntries, asMetadataList).body))
+	checkPages(t, a, []string{own, common})
+
+	p.create(t, pools, newPool("tenant-a", "prod", "common", "replicated", "anybodys-words"))
+	expect := func(want watch.EventType) {
+		t.Helper()
+		f := events.next(t)
+		if f.Type != want || f.metadata(t).Name != common {
+			t.Errorf("got %s %s, want %s of %s", f.Type, f.Object, want, common)
+		}
+		checkSeen(t, "the event", string(f.Object), "tenant-a")
+	}
+	expect(watch.Added)
+	p.remove(t, pools, "tenant-a", "prod-common")
+	expect(watch.Deleted)
+	equal(t, a.ask(t, catalogEntries+"/"+common, asJSON).status, http.StatusNotFound)
+}
+
+// checkPages reads a list page by page, and checks that no page and no token has any of the names.
+func checkPages(t *testing.T, p *platform, names []string) {
+	t.Helper()
+	next := ""
+	for page := 0; page == 0 || next != ""; page++ {
+		answer := p.ask(t, catalogEntries+"?limit=1&continue="+next, asJSON)
+		var list metav1.List
+		answer.decode(t, &list)
+		next = list.Continue
+		token, err := base64.RawURLEncoding.DecodeString(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.Contains(string(token)+string(answer.body), name) {
+				t.Errorf("page %d is %s, and the token is %s", page, answer.body, token)
+			}
+		}
 	}
 }
 
@@ -254,11 +304,16 @@ func TestARefusedDeletionNamesWhatItsCallerSees(t *testing.T) {
 // Guards: the roles that are handed out.
 func TestTheRolesThatAreHandedOut(t *testing.T) {
 	p := settledPlatform(t)
-	t.Run("a tenant reads images and no catalog entries, whose names may be another tenant's words", func(t *testing.T) {
+	t.Run("a tenant reads images and catalog entries, and writes neither", func(t *testing.T) {
 		tenant := p.as(t, "tenant-a").kubectl
-		tenant.run(t, "get", "workerimages")
-		if refusal := tenant.refused(t, "get", "catalogentries"); !strings.Contains(refusal, "Forbidden") {
-			t.Errorf("kubectl says %s", refusal)
+		tenant.run(t, "get", "workerimages,catalogentries")
+		for _, verb := range []string{"create", "update", "patch", "delete"} {
+			for _, resource := range []string{"workerimages", "catalogentries"} {
+				out, _, err := tenant.try(t.Context(), "", "auth", "can-i", verb, resource)
+				if err == nil || strings.TrimSpace(out) != "no" {
+					t.Errorf("whether it may %s %s: %s, %v", verb, resource, out, err)
+				}
+			}
 		}
 	})
 	t.Run("an operator sees all and may retire images", func(t *testing.T) {

@@ -139,8 +139,13 @@ type stream struct {
 // watch opens a watch of WorkerImages that lasts until the test ends. The query is what follows watch=1.
 func (p *platform) watch(t *testing.T, query, accept string) *stream {
 	t.Helper()
+	return p.watchOf(t, workerImages, query, accept)
+}
+
+func (p *platform) watchOf(t *testing.T, resource, query, accept string) *stream {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	response, err := p.get(ctx, workerImages+"?watch=1"+query, http.Header{"Accept": {accept}})
+	response, err := p.get(ctx, resource+"?watch=1"+query, http.Header{"Accept": {accept}})
 	if err != nil {
 		cancel()
 		t.Fatalf("watch%s: %v", query, err)
