@@ -45,9 +45,9 @@ stack-stop: $(STACK) ## End what `make stack DETACH=1` started.
 
 .PHONY: picker
 picker: $(PICKER) $(NODE_MODULES) ## The dashboard's form, against a running `make stack`, as tenant-a. Needs Node.js 20.19.
-	@test -e _output/stack/tenant-a.kubeconfig || { echo "No stack runs here: start one with 'make stack DETACH=1'." >&2; exit 1; }
+	@test -e _output/tenant-a.kubeconfig || { echo "No stack runs here: start one with 'make stack DETACH=1'." >&2; exit 1; }
 	@$(NPM) run build
-	@$(PICKER) --kubeconfig _output/stack/tenant-a.kubeconfig
+	@$(PICKER) --kubeconfig _output/tenant-a.kubeconfig
 
 ##@ Build and test
 

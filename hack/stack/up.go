@@ -56,7 +56,7 @@ func newUpCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.cluster.Dir, "dir", defaultDir, "directory of everything the stack writes")
-	flags.StringVar(&o.cluster.Kubeconfig, "kubeconfig", "", "also write the administrator's kubeconfig to this file")
+	flags.StringVar(&o.cluster.Kubeconfig, "kubeconfig", "", "also write the administrator's kubeconfig to this file, and those of tenants beside it")
 	flags.StringVar(&o.cluster.Server.Path, "server", "", "program of the server to run behind an APIService")
 	flags.StringVar(&o.cluster.Server.RBAC, "rbac", "", "file or directory of manifests with the server's permissions")
 	flags.StringArrayVar(&o.cluster.Load, "load", nil, "file or directory of manifests to apply; may be given more than once")

@@ -41,7 +41,8 @@ type Options struct {
 	Dir string
 	// Binaries are the programs to run.
 	Binaries *binaries.Set
-	// Kubeconfig is where a copy of the administrator's kubeconfig is written, if anywhere.
+	// Kubeconfig is where a copy of the administrator's kubeconfig is written, if anywhere, and copies of the
+	// tenants' beside it, as TENANT.kubeconfig.
 	Kubeconfig string
 	// KindsOnly leaves out everything that acts on objects, and the objects that it would act on: there are
 	// no controllers, no CDI, no node and no classes. CDI's kinds and the pool kind are served.

@@ -111,35 +111,64 @@ func (c *Cluster) makeCredentials() (err error) {
 	if err := c.credentials.issue("service-account", "service-account"); err != nil {
 		return err
 	}
+	var made []string
 	for _, tenant := range tenants {
-		if _, err := c.credentials.kubeconfig(tenant, tenant, tenant, tenant); err != nil {
+		kubeconfig, err := c.credentials.kubeconfig(tenant, tenant, tenant, tenant)
+		if err != nil {
 			return err
 		}
+		made = append(made, kubeconfig)
 	}
 	admin, err := c.credentials.kubeconfig("admin", "", "admin", "system:masters")
 	if err != nil {
 		return err
 	}
+	if err := c.handOut(admin, made); err != nil {
+		return err
+	}
 	return c.openAccess(admin)
 }
 
-// openAccess makes the administrator's clients from a kubeconfig, and copies that to where the user asked for it.
-func (c *Cluster) openAccess(kubeconfig string) (err error) {
-	if c.options.Kubeconfig != "" {
-		if c.options.Kubeconfig, err = filepath.Abs(c.options.Kubeconfig); err != nil {
-			return err
-		}
-		content, err := os.ReadFile(kubeconfig)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(c.options.Kubeconfig), 0o750); err != nil {
-			return err
-		}
-		if err := os.WriteFile(c.options.Kubeconfig, content, 0o600); err != nil {
+// handOut copies the administrator's kubeconfig to where the user asked for it, and the tenants' beside it.
+func (c *Cluster) handOut(admin string, ofTenants []string) (err error) {
+	if c.options.Kubeconfig == "" {
+		return nil
+	}
+	if c.options.Kubeconfig, err = filepath.Abs(c.options.Kubeconfig); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(c.options.Kubeconfig), 0o750); err != nil {
+		return err
+	}
+	if err := copyFile(c.options.Kubeconfig, admin); err != nil {
+		return err
+	}
+	for _, made := range ofTenants {
+		if err := copyFile(c.handedOut(made), made); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// handedOut is where the user finds a tenant's kubeconfig.
+func (c *Cluster) handedOut(made string) string {
+	if c.options.Kubeconfig == "" {
+		return made
+	}
+	return filepath.Join(filepath.Dir(c.options.Kubeconfig), filepath.Base(made))
+}
+
+func copyFile(to, from string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o600)
+}
+
+// openAccess makes the administrator's clients from a kubeconfig.
+func (c *Cluster) openAccess(kubeconfig string) (err error) {
 	if c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return err
 	}

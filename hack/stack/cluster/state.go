@@ -81,7 +81,7 @@ func (c *Cluster) State() State {
 		s.Kubeconfig = c.options.Kubeconfig
 	}
 	for _, tenant := range tenants {
-		s.Kubeconfigs[tenant] = c.dir.file(tenant + ".kubeconfig")
+		s.Kubeconfigs[tenant] = c.handedOut(c.dir.file(tenant + ".kubeconfig"))
 	}
 	if c.options.Server.Path != "" {
 		s.Server = c.configFor(serverPort).Host
