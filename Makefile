@@ -75,7 +75,11 @@ picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a sta
 	@for script in check test build e2e; do $(NPM) run $$script; done
 
 .PHONY: bench
-bench: ## Benchmarks. They report, and judge nothing.
+bench: build ## Measure the server on a stack of its own, and write docs/performance. BENCH="--help" shows its flags.
+	go run ./test/bench --server $(SERVER) $(BENCH)
+
+.PHONY: bench-micro
+bench-micro: ## Benchmarks of single packages. They report, and judge nothing.
 	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/registry/... ./pkg/storage/... ./pkg/projection/...
 
 .PHONY: lint

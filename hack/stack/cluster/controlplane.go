@@ -70,7 +70,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 }
 
 func (c *Cluster) startEtcd() error {
-	client := fmt.Sprintf("http://127.0.0.1:%d", c.slot.port(etcdClientPort))
+	client := c.etcdAddress()
 	return c.processes.Start(process.Spec{
 		Name: "etcd",
 		Path: c.options.Binaries.Etcd,
@@ -83,6 +83,10 @@ func (c *Cluster) startEtcd() error {
 			"--log-level=error",
 		},
 	})
+}
+
+func (c *Cluster) etcdAddress() string {
+	return fmt.Sprintf("http://127.0.0.1:%d", c.slot.port(etcdClientPort))
 }
 
 // makeCredentials makes what the control plane and its users need to know each other.
@@ -189,7 +193,7 @@ func (c *Cluster) startKubeAPIServer() error {
 		Name: "kube-apiserver",
 		Path: c.options.Binaries.KubeAPIServer,
 		Args: []string{
-			fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", c.slot.port(etcdClientPort)),
+			"--etcd-servers=" + c.etcdAddress(),
 			fmt.Sprintf("--secure-port=%d", c.slot.port(apiServerPort)),
 			"--bind-address=127.0.0.1",
 			"--advertise-address=127.0.0.1",

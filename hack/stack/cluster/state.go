@@ -42,6 +42,8 @@ type State struct {
 	Kubeconfigs map[string]string `json:"kubeconfigs,omitempty"`
 	Kubectl     string            `json:"kubectl,omitempty"`
 	APIServer   string            `json:"apiServer,omitempty"`
+	// Etcd is the address of etcd, which lets everybody in.
+	Etcd string `json:"etcd,omitempty"`
 	// Server is the address of the server under development, if one was started.
 	Server   string `json:"server,omitempty"`
 	SimRules string `json:"simRules,omitempty"`
@@ -73,6 +75,7 @@ func (c *Cluster) State() State {
 		Kubeconfigs: map[string]string{},
 		Kubectl:     c.options.Binaries.Kubectl,
 		APIServer:   c.config.Host,
+		Etcd:        c.etcdAddress(),
 		SimRules:    c.dir.file(simRulesFile),
 		AuditLog:    c.dir.file(auditLog),
 		Processes:   c.processes.Running(),
