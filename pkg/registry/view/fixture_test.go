@@ -86,6 +86,7 @@ func (f *fixture) serve(t testing.TB, callers *view.View) *workerimage.REST {
 		}),
 		Plan:      func(golden.ID) (catalog.Entry, field.ErrorList) { return catalog.Entry{}, nil },
 		Plannable: func() error { return nil },
+		Observer:  unobserved{},
 		View:      callers,
 	})
 	if err != nil {
@@ -299,6 +300,13 @@ func describeEvent(e watch.Event) string {
 	}
 	return fmt.Sprintf("%s %s", e.Type, describe(e.Object))
 }
+
+// unobserved is nobody who wants to know what becomes of writes.
+type unobserved struct{}
+
+func (unobserved) Wrote(string, error) {}
+
+func (unobserved) RefusedDelete(string) {}
 
 // atOnce is a backend that writes to the log itself.
 type atOnce struct{ log *memory.Log }
