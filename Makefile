@@ -35,8 +35,8 @@ stop: ## End what `make run DETACH=1` started.
 	@go run ./hack/run --stop
 
 .PHONY: stack
-stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready.
-	@$(STACK) up $(if $(DETACH),--detach) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
+stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready. REPLICAS=3 runs three servers.
+	@$(STACK) up $(if $(DETACH),--detach) $(if $(REPLICAS),--replicas $(REPLICAS)) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
 		--rbac artifacts/deploy/rbac.yaml --load artifacts/deploy/roles.yaml --load artifacts/samples/stack
 
 .PHONY: stack-stop

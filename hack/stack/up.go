@@ -58,6 +58,7 @@ func newUpCommand() *cobra.Command {
 	flags.StringVar(&o.cluster.Dir, "dir", defaultDir, "directory of everything the stack writes")
 	flags.StringVar(&o.cluster.Kubeconfig, "kubeconfig", "", "also write the administrator's kubeconfig to this file, and those of tenants beside it")
 	flags.StringVar(&o.cluster.Server.Path, "server", "", "program of the server to run behind an APIService")
+	flags.IntVar(&o.cluster.Server.Replicas, "replicas", 1, "how many servers to run; connections are spread over them")
 	flags.StringVar(&o.cluster.Server.RBAC, "rbac", "", "file or directory of manifests with the server's permissions")
 	flags.StringArrayVar(&o.cluster.Load, "load", nil, "file or directory of manifests to apply; may be given more than once")
 	flags.StringVar(&o.cluster.SimRules, "sim-rules", "", "rules the simulated node begins with")
