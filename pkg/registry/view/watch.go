@@ -66,7 +66,7 @@ func (s *Store) Watch(ctx context.Context, options *internalversion.ListOptions)
 		end(nil)
 		return nil, err
 	}
-	w := &watcher{source: source, caller: caller, end: end, result: source.ResultChan(), stopped: make(chan struct{})}
+	w := &watcher{source: source, caller: caller, end: end, result: source.ResultChan()}
 	if seesAll {
 		w.running.Go(func() { w.askAgain(ctx) })
 		return w, nil
@@ -109,8 +109,6 @@ type watcher struct {
 
 	// end ends the source with an error.
 	end     context.CancelCauseFunc
-	stop    sync.Once
-	stopped chan struct{}
 	running sync.WaitGroup
 }
 
@@ -119,7 +117,6 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
 // Stop implements watch.Interface. It returns when all that the watch started has ended.
 func (w *watcher) Stop() {
-	w.stop.Do(func() { close(w.stopped) })
 	w.end(nil)
 	w.source.Stop()
 	w.running.Wait()
@@ -146,20 +143,35 @@ func (w *watcher) askAgain(ctx context.Context) {
 // untilNextQuestion is never the same for long, so that no watch finds what all watches share always spent.
 func untilNextQuestion() time.Duration { return wait.Jitter(askAgainPeriod/2, 1) }
 
-func (w *watcher) forward(ctx context.Context, inSight []poolFields, result chan<- watch.Event) {
+func (w *watcher) forward(ctx context.Context, inSight []poolFields, result chan watch.Event) {
 	defer close(result)
 	w.caller.learn(ctx, inSight)
 	w.running.Go(func() { w.askAgain(ctx) })
 	for e := range w.source.ResultChan() {
-		if !w.filter(ctx, &e) {
+		switch isOver := ctx.Err() != nil; {
+		case isOver && e.Type == watch.Error:
+			discard(result)
+			result <- e // there is room
+			return
+		case isOver || !w.filter(ctx, &e):
 			continue
 		}
 		select {
 		case result <- e:
-		case <-w.stopped:
-			return
+			if e.Type == watch.Error {
+				return
+			}
+		case <-ctx.Done():
 		}
-		if e.Type == watch.Error {
+	}
+}
+
+// discard takes out what nobody has read yet. It was made for a view that has become another.
+func discard(events <-chan watch.Event) {
+	for {
+		select {
+		case <-events:
+		default:
 			return
 		}
 	}

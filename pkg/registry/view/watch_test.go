@@ -129,6 +129,30 @@ func TestAWatchEndsWhenItsCallersAccessChanges(t *testing.T) {
 	}
 }
 
+// Guards: discard, and that forwarding heeds a view that has become another. A client that reads slowly must not be sent
+// later what it may not see any more.
+func TestWhatWaitsToBeReadIsNotSentWhenAccessChanges(t *testing.T) {
+	for _, access := range []string{"*", "tenant-a"} {
+		for name, events := range map[string]int{"a few events wait": 3, "more wait than there is room for": 200} {
+			t.Run(fmt.Sprintf("%s, for who sees %s", name, access), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t)
+					f.set(t, "v1.0.0", "tenant-a/k1")
+					f.authorizer.grant("anna", access)
+					w := f.watch(t, "anna", f.fromNow())
+					for i := range events {
+						f.set(t, "v1.0.0", "tenant-a/k1="+strconv.Itoa(i))
+					}
+					synctest.Wait()
+					f.authorizer.grant("anna")
+					pass(askAgainPeriod)
+					w.expect(t, "ERROR 410 Expired", "closed")
+				})
+			})
+		}
+	}
+}
+
 // Guards: that a question which is asked again and fails hides, and answerTimeout.
 func TestAWatchEndsWhenNobodyAnswersWhatItsCallerMaySee(t *testing.T) {
 	for name, breakIt := range map[string]func(*grants){

@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +44,7 @@ const (
 // Watch implements storage.Interface.
 //
 // Once the request is understood, an error is an event of the stream. So is the cause for which ctx is
-// canceled, if it is an API status.
+// canceled, if it is an API status: it takes the place of all that waits to be read.
 func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	key, err := s.prepare(key, opts.Recursive)
 	if err != nil {
@@ -61,7 +60,6 @@ func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOption
 		bookmarks:   opts.Predicate.AllowWatchBookmarks || opts.ProgressNotify,
 		initialDone: opts.Predicate.AllowWatchBookmarks && ptr.Deref(opts.SendInitialEvents, false),
 		result:      make(chan watch.Event, resultBuffer),
-		stopped:     make(chan struct{}),
 	}
 	if err := w.start(rv, ptr.Deref(opts.SendInitialEvents, rv == 0)); err != nil {
 		return errorWatch(err), nil
@@ -91,17 +89,12 @@ type watcher struct {
 	initial []*entry
 	cursor  uint64 // every event up to here is in result, or not for this watcher
 
-	cancel  context.CancelFunc
-	result  chan watch.Event
-	stop    sync.Once
-	stopped chan struct{}
+	cancel context.CancelFunc
+	result chan watch.Event
 }
 
 // Stop implements watch.Interface.
-func (w *watcher) Stop() {
-	w.cancel()
-	w.stop.Do(func() { close(w.stopped) })
-}
+func (w *watcher) Stop() { w.cancel() }
 
 // ResultChan implements watch.Interface. The channel is closed when the goroutine is done.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
@@ -245,10 +238,13 @@ func (w *watcher) sendCause(ctx context.Context) {
 	if !errors.As(cause, &status) {
 		return
 	}
-	select {
-	case w.result <- errorEvent(cause):
-	case <-w.stopped:
+	for len(w.result) > 0 {
+		select {
+		case <-w.result:
+		default:
+		}
 	}
+	w.result <- errorEvent(cause) // there is room, since nobody else sends
 }
 
 // untilBookmark is the period, or what is left until shortly before the watch times out.

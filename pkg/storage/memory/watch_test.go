@@ -477,6 +477,27 @@ func TestAWatchEndsWithTheStatusForWhichItsContextIsCanceled(t *testing.T) {
 	}
 }
 
+// Guards: that sendCause takes out what waits. It may be what the client must not be sent any more.
+func TestTheStatusThatEndsAWatchTakesThePlaceOfWhatWaits(t *testing.T) {
+	for name, events := range map[string]int{"a few events wait": 3, "more wait than there is room for": 2 * resultBuffer} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				w := f.watch(ctx, t, storage.ListOptions{Predicate: selecting()})
+				for i := range events {
+					f.set(t, fmt.Sprintf("p%d", i), "1")
+				}
+				synctest.Wait()
+				cancel(apierrors.NewResourceExpired("list again"))
+				if diff := cmp.Diff([]string{"ERROR Expired", "closed"}, w.drain(t)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
 func TestAWatchThatNobodyReadsCanBeStoppedWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
