@@ -72,6 +72,9 @@ type ExtraConfig struct {
 	CatalogKey string
 	// Events records what became of the catalog; nil where nobody keeps Events.
 	Events record.EventRecorder
+	// Window is how many events each kind keeps, for watches that go on and for lists of the past;
+	// memory.DefaultWindow if it is zero.
+	Window int
 	// Background runs beside the server, each until its context is done.
 	Background []func(context.Context)
 }
@@ -104,7 +107,12 @@ func (c CompletedConfig) New() (*Server, error) {
 	var inv *inventory.Inventory
 	first := memory.FirstResourceVersion(time.Now(), identity())
 	newLog := func(attributes storage.AttrFunc) *memory.Log {
-		return memory.NewLog(memory.LogOptions{First: first, Attrs: attributes, NotReady: func() string { return notReady(inv) }})
+		return memory.NewLog(memory.LogOptions{
+			First:    first,
+			Window:   c.extra.Window,
+			Attrs:    attributes,
+			NotReady: func() string { return notReady(inv) },
+		})
 	}
 	logs := publisher{
 		images:  newLog(workerimage.Attributes),
