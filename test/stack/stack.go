@@ -47,8 +47,6 @@ type Options struct {
 	Server string
 	// ServerArgs are given to it besides those that connect it to the stack.
 	ServerArgs []string
-	// Replicas is how many servers run behind the APIService; zero is one.
-	Replicas int
 	// RBAC is a file or directory of manifests with all the permissions the server gets.
 	RBAC string
 	// Load lists files and directories of manifests to apply.
@@ -82,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Binaries:  set,
 		KindsOnly: o.KindsOnly,
 		Load:      o.Load,
-		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC, Replicas: o.Replicas},
+		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC},
 		Progress:  report,
 	})
 	if err != nil {
@@ -117,17 +115,10 @@ func (s *Stack) Kubectl() string {
 	return s.State().Kubectl
 }
 
-// ServerLog is what the server has written so far, or all of its replicas one after the other.
+// ServerLog is what the server has written so far.
 func (s *Stack) ServerLog() (string, error) {
-	var all []byte
-	for i := range s.Replicas() {
-		content, err := os.ReadFile(filepath.Join(s.Dir, s.Replica(i)+".log"))
-		if err != nil {
-			return "", err
-		}
-		all = append(all, content...)
-	}
-	return string(all), nil
+	content, err := os.ReadFile(filepath.Join(s.Dir, cluster.ServerName+".log"))
+	return string(content), err
 }
 
 // Process returns the id of a process that runs: etcd, kube-apiserver, kube-controller-manager, cdi-apiserver,

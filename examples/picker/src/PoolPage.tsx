@@ -1,9 +1,8 @@
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 
 import type { Pool, Pools, PoolSpec } from './api/pools';
 import { OptionsProvider } from './options/OptionsProvider';
 import { NameField } from './NameField';
-import { hasFactory, imageConflict, withOneOrigin } from './osImage';
 import { PoolForm } from './PoolForm';
 import { type Outcome, Result } from './Result';
 
@@ -24,11 +23,7 @@ export function PoolPage({ namespace, pools, existing }: Props) {
   const [outcome, setOutcome] = useState<Outcome>();
   const [saving, setSaving] = useState(false);
 
-  const conflict = useMemo(() => imageConflict(spec), [spec]);
-  const change = (changed: PoolSpec) => setSpec(withOneOrigin(changed, pool?.spec));
-
-  const save = async (form: PoolSpec) => {
-    const submitted = withOneOrigin(form, pool?.spec);
+  const save = async (submitted: PoolSpec) => {
     setSaving(true);
     setOutcome(undefined);
     try {
@@ -47,7 +42,7 @@ export function PoolPage({ namespace, pools, existing }: Props) {
   };
 
   return (
-    <OptionsProvider namespace={namespace} isNew={!pool} conflict={conflict}>
+    <OptionsProvider namespace={namespace} isNew={!pool}>
       <header>
         <h1>{pool ? pool.metadata.name : 'New node pool'}</h1>
         <p>
@@ -55,15 +50,7 @@ export function PoolPage({ namespace, pools, existing }: Props) {
         </p>
       </header>
       {!pool && <NameField form={formID} cluster={spec?.cluster} pool={name} onChange={setName} />}
-      <PoolForm
-        id={formID}
-        spec={spec}
-        isNew={!pool}
-        hasFactory={hasFactory(pool?.spec)}
-        disabled={saving}
-        onChange={change}
-        onSubmit={save}
-      />
+      <PoolForm id={formID} spec={spec} isNew={!pool} disabled={saving} onChange={setSpec} onSubmit={save} />
       <footer>
         <button type="submit" form={formID} disabled={saving}>
           {pool ? 'Save' : 'Create'}

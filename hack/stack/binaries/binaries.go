@@ -52,9 +52,12 @@ type Set struct {
 
 // Ensure returns the programs, after building those that are missing.
 func Ensure(ctx context.Context, o Options) (*Set, error) {
-	o, err := o.withCache()
-	if err != nil {
-		return nil, err
+	if o.Cache == "" {
+		dir, err := DefaultCache()
+		if err != nil {
+			return nil, err
+		}
+		o.Cache = dir
 	}
 	set := &Set{}
 	if err := ensureKubernetes(ctx, o, set); err != nil {
@@ -64,16 +67,6 @@ func Ensure(ctx context.Context, o Options) (*Set, error) {
 		return nil, err
 	}
 	return set, nil
-}
-
-// withCache fills in the cache.
-func (o Options) withCache() (Options, error) {
-	if o.Cache != "" {
-		return o, nil
-	}
-	dir, err := DefaultCache()
-	o.Cache = dir
-	return o, err
 }
 
 // FindSource looks for the pinned modules from the working directory upwards.

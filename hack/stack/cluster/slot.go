@@ -33,10 +33,8 @@ const (
 	controllerManagerPort
 	cdiAPIServerPort
 	cdiMetricsPort
-	// serverPort is where requests for the served group go: to the server, or to what spreads them over its replicas.
 	serverPort
-	firstReplicaPort
-	usedPorts = firstReplicaPort + MaxReplicas
+	usedPorts
 )
 
 const (
