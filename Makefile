@@ -19,6 +19,7 @@ LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION) \
 SERVER := _output/bin/workerimage-apiserver
 STACK := _output/bin/stack
 PICKER := _output/bin/picker
+PROVIDER := _output/bin/terraform-provider-workerimage
 PACKAGES := ./cmd/... ./pkg/... ./hack/... ./examples/... ./test/cases/... ./test/model/...
 
 NPM := npm --prefix examples/picker --no-audit --no-fund
@@ -35,8 +36,8 @@ stop: ## End what `make run DETACH=1` started.
 	@go run ./hack/run --stop
 
 .PHONY: stack
-stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready.
-	@$(STACK) up $(if $(DETACH),--detach) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
+stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready. REPLICAS=3 runs three servers.
+	@$(STACK) up $(if $(DETACH),--detach) $(if $(REPLICAS),--replicas $(REPLICAS)) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
 		--rbac artifacts/deploy/rbac.yaml --load artifacts/deploy/roles.yaml --load artifacts/samples/stack
 
 .PHONY: stack-stop
@@ -83,6 +84,10 @@ picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a sta
 	$(STACK) build
 	@for script in check test build e2e; do $(NPM) run $$script; done
 
+.PHONY: terraform
+terraform: $(PROVIDER) $(STACK) ## The Terraform provider: build it, and test it with OpenTofu.
+	cd terraform && TF_ACC_TERRAFORM_PATH=$$(cd .. && $(STACK) opentofu) go test -race ./...
+
 .PHONY: bench
 bench: build ## Measure the server on a stack of its own, and write docs/performance. BENCH="--help" shows its flags.
 	go run ./test/bench --server $(SERVER) $(BENCH)
@@ -94,22 +99,28 @@ bench-micro: ## Benchmarks of single packages. They report, and judge nothing.
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint and a tidy go.mod.
 	$(GOLANGCI_LINT) run --timeout 30m
+	cd terraform && $(GOLANGCI_LINT) run --timeout 30m
 	go mod tidy -diff
+	cd terraform && go mod tidy -diff
 
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
 	$(GOVULNCHECK) ./cmd/... ./pkg/...
 
 .PHONY: generate
-generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients.
+generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients, and the documentation of the Terraform provider.
 	hack/update-codegen.sh
+	hack/update-terraform-types.sh
+	hack/update-terraform-docs.sh
 
 # Go decides whether there is anything to build.
-.PHONY: $(STACK) $(PICKER)
+.PHONY: $(STACK) $(PICKER) $(PROVIDER)
 $(STACK):
 	@go build -o $@ ./hack/stack
 $(PICKER):
 	@go build -o $@ ./examples/picker/server
+$(PROVIDER):
+	@cd terraform && CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION:v%=%)' -o $(abspath $@) ./cmd/terraform-provider-workerimage
 
 $(NODE_MODULES): examples/picker/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20.19 or newer." >&2; exit 1; }

@@ -56,7 +56,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newBuildCommand(), newUpCommand(), newDownCommand())
+	command.AddCommand(newBuildCommand(), newOpenTofuCommand(), newUpCommand(), newDownCommand())
 	return command
 }
 
@@ -83,17 +83,44 @@ func newBuildCommand() *cobra.Command {
 	return command
 }
 
+func newOpenTofuCommand() *cobra.Command {
+	var source string
+	command := &cobra.Command{
+		Use:   "opentofu",
+		Short: "Build OpenTofu, which the tests of the Terraform provider run, unless the cache has it.",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			source, err := orFindSource(source)
+			if err != nil {
+				return err
+			}
+			path, err := binaries.EnsureOpenTofu(command.Context(), binaries.Options{Source: source, Progress: progress.NewReporter(os.Stderr)})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(os.Stdout, path)
+			return err
+		},
+	}
+	addSourceFlag(command, &source)
+	return command
+}
+
 func addSourceFlag(command *cobra.Command, source *string) {
 	command.Flags().StringVar(source, "source", "", "directory of the pinned modules (default hack/stack of the repository around the working directory)")
 }
 
 func build(ctx context.Context, source string, report *progress.Reporter) (*binaries.Set, error) {
-	if source == "" {
-		found, err := binaries.FindSource()
-		if err != nil {
-			return nil, err
-		}
-		source = found
+	source, err := orFindSource(source)
+	if err != nil {
+		return nil, err
 	}
 	return binaries.Ensure(ctx, binaries.Options{Source: source, Progress: report})
+}
+
+func orFindSource(source string) (string, error) {
+	if source != "" {
+		return source, nil
+	}
+	return binaries.FindSource()
 }

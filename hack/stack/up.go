@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -58,6 +59,7 @@ func newUpCommand() *cobra.Command {
 	flags.StringVar(&o.cluster.Dir, "dir", defaultDir, "directory of everything the stack writes")
 	flags.StringVar(&o.cluster.Kubeconfig, "kubeconfig", "", "also write the administrator's kubeconfig to this file, and those of tenants beside it")
 	flags.StringVar(&o.cluster.Server.Path, "server", "", "program of the server to run behind an APIService")
+	flags.IntVar(&o.cluster.Server.Replicas, "replicas", 1, "how many servers to run; connections are spread over them")
 	flags.StringVar(&o.cluster.Server.RBAC, "rbac", "", "file or directory of manifests with the server's permissions")
 	flags.StringArrayVar(&o.cluster.Load, "load", nil, "file or directory of manifests to apply; may be given more than once")
 	flags.StringVar(&o.cluster.SimRules, "sim-rules", "", "rules the simulated node begins with")
@@ -76,22 +78,39 @@ func (o *upOptions) run(ctx context.Context) error {
 		return o.runDetached(ctx)
 	}
 	o.cluster.Binaries = set
+	restarts := make(chan os.Signal, 1)
+	signal.Notify(restarts, syscall.SIGUSR1)
+	defer signal.Stop(restarts)
 	stack, err := cluster.Start(ctx, o.cluster)
 	if err != nil {
 		return err
 	}
 	o.cluster.Progress.Step("ready")
 	printHints(os.Stdout, stack.State())
-	select {
-	case <-ctx.Done():
-		o.cluster.Progress.Step("stopping")
-	case <-stack.Done():
-	}
+	o.attend(ctx, stack, restarts)
 	failure := stack.Err()
 	if err := stack.Stop(); err != nil {
 		return err
 	}
 	return failure
+}
+
+// attend returns when the stack is to end, or has ended. Until then it runs the server again whenever it is told to.
+func (o *upOptions) attend(ctx context.Context, stack *cluster.Cluster, restarts <-chan os.Signal) {
+	for {
+		select {
+		case <-restarts:
+			o.cluster.Progress.Step("restarting the server")
+			if err := stack.RestartServer(ctx); err != nil {
+				o.cluster.Progress.Step("the server does not come back: %v", err)
+			}
+		case <-ctx.Done():
+			o.cluster.Progress.Step("stopping")
+			return
+		case <-stack.Done():
+			return
+		}
+	}
 }
 
 // runDetached leaves the work to a process of its own session and shows what that says until the stack is ready.

@@ -47,6 +47,8 @@ type Options struct {
 	Server string
 	// ServerArgs are given to it besides those that connect it to the stack.
 	ServerArgs []string
+	// Replicas is how many servers run behind the APIService; zero is one.
+	Replicas int
 	// RBAC is a file or directory of manifests with all the permissions the server gets.
 	RBAC string
 	// Load lists files and directories of manifests to apply.
@@ -80,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Binaries:  set,
 		KindsOnly: o.KindsOnly,
 		Load:      o.Load,
-		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC},
+		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC, Replicas: o.Replicas},
 		Progress:  report,
 	})
 	if err != nil {
@@ -115,10 +117,17 @@ func (s *Stack) Kubectl() string {
 	return s.State().Kubectl
 }
 
-// ServerLog is what the server has written so far.
+// ServerLog is what the server has written so far, or all of its replicas one after the other.
 func (s *Stack) ServerLog() (string, error) {
-	content, err := os.ReadFile(filepath.Join(s.Dir, cluster.ServerName+".log"))
-	return string(content), err
+	var all []byte
+	for i := range s.Replicas() {
+		content, err := os.ReadFile(filepath.Join(s.Dir, s.Replica(i)+".log"))
+		if err != nil {
+			return "", err
+		}
+		all = append(all, content...)
+	}
+	return string(all), nil
 }
 
 // Process returns the id of a process that runs: etcd, kube-apiserver, kube-controller-manager, cdi-apiserver,

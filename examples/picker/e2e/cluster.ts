@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, rename, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Pool, PoolSpec } from '../src/api/pools';
-import type { Platform } from './platform';
+import type { Platform, StackState } from './platform';
 
 export interface Image {
   schematicID: string;
@@ -55,6 +57,20 @@ export class Cluster {
     const scratch = `${this.platform.simRules}.new`;
     await writeFile(scratch, rules.replaceAll('outcome: Hold', 'outcome: Succeed'));
     await rename(scratch, this.platform.simRules);
+  }
+
+  /** Ends the server of the images and runs it again. */
+  async restartServer(): Promise<void> {
+    const serverOf = ({ processes }: StackState) => processes['workerimage-apiserver']!.pid;
+    const before = await this.stackState();
+    process.kill(before.pid, 'SIGUSR1');
+    while (serverOf(await this.stackState()) === serverOf(before)) {
+      await sleep(100);
+    }
+  }
+
+  private async stackState(): Promise<StackState> {
+    return JSON.parse(await readFile(resolve(this.platform.stackDir, 'state.json'), 'utf8')) as StackState;
   }
 
   async createPool(name: string, spec: PoolSpec): Promise<void> {

@@ -80,6 +80,11 @@ export async function offered(dropdown: Locator): Promise<string[]> {
   return dropdown.locator('option[data-offered="true"]').allInnerTexts();
 }
 
+/** The labels of what a dropdown offers that goes together with the other fields. */
+export async function fitting(dropdown: Locator): Promise<string[]> {
+  return dropdown.locator('> option[data-offered="true"]').allInnerTexts();
+}
+
 /** The label that a dropdown shows. */
 export async function shown(dropdown: Locator): Promise<string> {
   return dropdown.locator('option:checked').innerText();

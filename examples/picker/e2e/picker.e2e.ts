@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 
 import { Cluster, type Image, platformDefault } from './cluster';
-import { closeAll, launch, offered, openPage, PoolForm, shown } from './form';
+import { closeAll, fitting, launch, offered, openPage, PoolForm, shown } from './form';
 
 const platform = inject('platform');
 const cluster = new Cluster(platform);
@@ -12,13 +12,18 @@ const arriving: Image = { schematicID: 'stuck-drbd', version: 'v1.14.0' };
 /** Is retired while a form has it chosen. */
 const leaving: Image = { schematicID: 'leaving-zfs', version: 'v1.12.9' };
 
+/** The only image of its schematic and of its version. */
+const ahead: Image = { schematicID: 'ahead', version: 'v1.15.0' };
+
 const soon = { timeout: 20_000 };
+/** The page waits longer after each attempt that fails. */
+const afterRestart = { timeout: 60_000 };
 
 let browser: Browser;
 beforeAll(async () => {
   browser = await launch(platform);
-  await Promise.all([cluster.importImage(arriving), cluster.importImage(leaving)]);
-  await Promise.all([cluster.imageIsReady(platformDefault), cluster.imageIsReady(leaving)]);
+  await Promise.all([arriving, leaving, ahead].map((image) => cluster.importImage(image)));
+  await Promise.all([platformDefault, leaving, ahead].map((image) => cluster.imageIsReady(image)));
 });
 afterEach(async ({ task }) => closeAll(browser, platform, task.result?.state === 'fail'));
 afterAll(async () => browser?.close());
@@ -109,6 +114,33 @@ describe('the form of a new pool', () => {
     await expect.poll(() => shown(form.schematic), soon).toBe('mine (not offered any more)');
   });
 
+  it('sets apart what makes no image with the field that was chosen', async () => {
+    const form = await PoolForm.open(browser, platform);
+    await form.schematic.selectOption('gpu-nvidia');
+    await form.version.selectOption('v1.13.6');
+    await form.schematic.selectOption(ahead.schematicID);
+    expect(await fitting(form.version)).toEqual([ahead.version]);
+    expect(await offered(form.version)).toContain('v1.13.6');
+    expect(await form.page.locator('.options-conflict').first().innerText()).toContain('v1.13.6');
+    await form.screenshot('no-such-pair');
+
+    await form.version.selectOption(ahead.version);
+    await expect.poll(() => form.page.locator('.options-conflict').count(), soon).toBe(0);
+    expect(await fitting(form.schematic)).toEqual([ahead.schematicID]);
+  });
+
+  it('goes on by itself when the server of the images was restarted', async () => {
+    const form = await PoolForm.open(browser, platform);
+    await form.schematic.selectOption('gpu-nvidia');
+    await cluster.restartServer();
+    const later = { schematicID: 'later', version: 'v1.13.6' };
+    await cluster.importImage(later);
+    await expect.poll(() => offered(form.schematic), afterRestart).toContain('later');
+    await expect.poll(() => form.page.locator('.options-problem').count(), soon).toBe(0);
+    expect(await form.schematic.inputValue()).toBe('gpu-nvidia');
+    await form.screenshot('restarted');
+  });
+
   it('shows why the API server refuses', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.field('Pool').fill('md0');
@@ -129,6 +161,25 @@ describe('the form of an existing pool', () => {
     await form.field('Maximum workers').fill('5');
     expect(await form.submit('Save')).toContain('Saved shop-old');
     expect((await cluster.pool('shop-old')).spec).toMatchObject({ maxReplicas: 5, osImage: { builtin } });
+  });
+
+  it('replaces a factory by what is chosen, and never has both', async () => {
+    const factory = { url: 'https://factory.talos.dev' };
+    const spec = { cluster: 'shop', version: 'v1.35', maxReplicas: 10, osImage: { factory } };
+    await cluster.createPool('shop-factory', spec);
+    const form = await PoolForm.open(browser, platform, 'shop-factory');
+    expect(await form.page.getByText('from a factory').count()).toBe(1);
+    await form.schematic.selectOption('gpu-nvidia');
+    await form.schematic.selectOption('');
+    await form.field('Maximum workers').fill('7');
+    expect(await form.submit('Save')).toContain('Saved shop-factory');
+    expect((await cluster.pool('shop-factory')).spec).toEqual({ ...spec, maxReplicas: 7 });
+
+    await form.schematic.selectOption('gpu-nvidia');
+    await form.page.getByRole('button', { name: 'Save' }).click();
+    await expect
+      .poll(async () => (await cluster.pool('shop-factory')).spec?.osImage, soon)
+      .toEqual({ builtin: { schematicID: 'gpu-nvidia' } });
   });
 
   it('chooses nothing by itself', async () => {

@@ -16,6 +16,8 @@ export interface Platform {
   kubeconfig: string;
   /** The file that orders what becomes of imports. */
   simRules: string;
+  /** The directory of the stack. */
+  stackDir: string;
   /** Where screenshots are kept. */
   artifacts: string;
 }
@@ -58,6 +60,7 @@ export default async function setup(project: TestProject) {
       kubectl: state.kubectl,
       kubeconfig: state.kubeconfig,
       simRules: state.simRules,
+      stackDir,
       artifacts,
     });
   } catch (error) {
@@ -86,13 +89,14 @@ function startStack(): ChildProcess {
 }
 
 /** What a stack says of itself. */
-interface StackState {
+export interface StackState {
   pid: number;
   ready: boolean;
   kubectl: string;
   kubeconfig: string;
   kubeconfigs: Record<string, string>;
   simRules: string;
+  processes: Record<string, { pid: number }>;
 }
 
 /** Waits until the stack is ready. One that is built for the first time takes minutes. */

@@ -11,24 +11,33 @@ const uiSchema: UiSchema = {
   'ui:submitButtonOptions': { norender: true },
   osImage: { builtin: { 'ui:label': false } },
 };
+const uiSchemaWithFactory: UiSchema = {
+  ...uiSchema,
+  osImage: {
+    ...uiSchema.osImage,
+    'ui:description': 'Workers fetch their image from a factory. What is chosen here replaces that.',
+  },
+};
 
 interface Props {
   id: string;
   spec: PoolSpec | undefined;
   isNew: boolean;
+  /** Whether the pool names a factory for its image, of which the form shows nothing. */
+  hasFactory: boolean;
   disabled: boolean;
   onChange(spec: PoolSpec): void;
   onSubmit(spec: PoolSpec): void;
 }
 
 /** The form of a pool's spec. What the schema does not know stays in the spec as it is. */
-export function PoolForm({ id, spec, isNew, disabled, onChange, onSubmit }: Props) {
+export function PoolForm({ id, spec, isNew, hasFactory, disabled, onChange, onSubmit }: Props) {
   return (
     <Form
       id={id}
       idPrefix="spec"
       schema={schema as RJSFSchema}
-      uiSchema={uiSchema}
+      uiSchema={hasFactory ? uiSchemaWithFactory : uiSchema}
       validator={validator}
       fields={fields}
       formData={spec}

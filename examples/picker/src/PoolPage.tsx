@@ -1,8 +1,9 @@
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 
 import type { Pool, Pools, PoolSpec } from './api/pools';
 import { OptionsProvider } from './options/OptionsProvider';
 import { NameField } from './NameField';
+import { hasFactory, imageConflict, withOneOrigin } from './osImage';
 import { PoolForm } from './PoolForm';
 import { type Outcome, Result } from './Result';
 
@@ -23,7 +24,11 @@ export function PoolPage({ namespace, pools, existing }: Props) {
   const [outcome, setOutcome] = useState<Outcome>();
   const [saving, setSaving] = useState(false);
 
-  const save = async (submitted: PoolSpec) => {
+  const conflict = useMemo(() => imageConflict(spec), [spec]);
+  const change = (changed: PoolSpec) => setSpec(withOneOrigin(changed, pool?.spec));
+
+  const save = async (form: PoolSpec) => {
+    const submitted = withOneOrigin(form, pool?.spec);
     setSaving(true);
     setOutcome(undefined);
     try {
@@ -42,7 +47,7 @@ export function PoolPage({ namespace, pools, existing }: Props) {
   };
 
   return (
-    <OptionsProvider namespace={namespace} isNew={!pool}>
+    <OptionsProvider namespace={namespace} isNew={!pool} conflict={conflict}>
       <header>
         <h1>{pool ? pool.metadata.name : 'New node pool'}</h1>
         <p>
@@ -50,7 +55,15 @@ export function PoolPage({ namespace, pools, existing }: Props) {
         </p>
       </header>
       {!pool && <NameField form={formID} cluster={spec?.cluster} pool={name} onChange={setName} />}
-      <PoolForm id={formID} spec={spec} isNew={!pool} disabled={saving} onChange={setSpec} onSubmit={save} />
+      <PoolForm
+        id={formID}
+        spec={spec}
+        isNew={!pool}
+        hasFactory={hasFactory(pool?.spec)}
+        disabled={saving}
+        onChange={change}
+        onSubmit={save}
+      />
       <footer>
         <button type="submit" form={formID} disabled={saving}>
           {pool ? 'Save' : 'Create'}

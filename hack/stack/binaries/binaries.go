@@ -52,12 +52,9 @@ type Set struct {
 
 // Ensure returns the programs, after building those that are missing.
 func Ensure(ctx context.Context, o Options) (*Set, error) {
-	if o.Cache == "" {
-		dir, err := DefaultCache()
-		if err != nil {
-			return nil, err
-		}
-		o.Cache = dir
+	o, err := o.withCache()
+	if err != nil {
+		return nil, err
 	}
 	set := &Set{}
 	if err := ensureKubernetes(ctx, o, set); err != nil {
@@ -67,6 +64,16 @@ func Ensure(ctx context.Context, o Options) (*Set, error) {
 		return nil, err
 	}
 	return set, nil
+}
+
+// withCache fills in the cache.
+func (o Options) withCache() (Options, error) {
+	if o.Cache != "" {
+		return o, nil
+	}
+	dir, err := DefaultCache()
+	o.Cache = dir
+	return o, err
 }
 
 // FindSource looks for the pinned modules from the working directory upwards.

@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
+	"github.com/cozystack/workerimage-apiserver/hack/stack/balance"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/binaries"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/nodesim"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/process"
@@ -67,6 +68,7 @@ type Cluster struct {
 	config      *rest.Config
 	client      kubernetes.Interface
 	applier     *applier
+	balancer    *balance.Balancer
 
 	background sync.WaitGroup
 	stopNode   context.CancelFunc
@@ -151,6 +153,9 @@ func (c *Cluster) shutDown() error {
 	c.stopNode()
 	c.background.Wait()
 	var errs []error
+	if c.balancer != nil {
+		errs = append(errs, c.balancer.Close())
+	}
 	if c.processes != nil {
 		errs = append(errs, c.processes.StopAll())
 	}
@@ -196,13 +201,13 @@ func (c *Cluster) SetSimRules(rules nodesim.Rules) error {
 	return nodesim.WriteRules(c.dir.file(simRulesFile), rules)
 }
 
-// RestartServer ends the server, runs it again, and returns when it is ready.
+// RestartServer ends the server, runs it again, and returns when it is ready. Of several replicas one is replaced after
+// the other.
 func (c *Cluster) RestartServer(ctx context.Context) error {
-	if err := c.processes.Restart(ServerName); err != nil {
-		return err
-	}
-	if err := c.awaitServer(ctx); err != nil {
-		return err
+	for i := range c.Replicas() {
+		if err := c.RollReplica(ctx, i); err != nil {
+			return err
+		}
 	}
 	return writeState(c.dir, c.State())
 }

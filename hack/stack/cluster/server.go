@@ -31,8 +31,12 @@ import (
 )
 
 const (
-	// ServerName is the name of the server's process, service account and Service.
-	ServerName      = "workerimage-apiserver"
+	// ServerName is the name of the server's process, service account and Service. Of several replicas, each process has
+	// its number besides.
+	ServerName = "workerimage-apiserver"
+	// MaxReplicas is how many replicas a stack has room for.
+	MaxReplicas = 5
+
 	serverNamespace = "cozy-system"
 
 	servedGroup   = "images.cozystack.io"
@@ -47,12 +51,17 @@ type ServerOptions struct {
 	Args []string
 	// RBAC is a file or directory of manifests with all the permissions it gets.
 	RBAC string
+	// Replicas is how many run. If they are more than one, connections are spread over them; zero is one.
+	Replicas int
 }
 
 // startServer runs the server as its own service account, and has kube-apiserver pass its group on to it.
 func (c *Cluster) startServer(ctx context.Context) error {
 	if c.options.Server.RBAC == "" {
 		return errors.New("the server needs the manifests of its permissions")
+	}
+	if c.Replicas() > MaxReplicas {
+		return fmt.Errorf("a stack has room for %d replicas", MaxReplicas)
 	}
 	permissions, err := readManifests(c.options.Server.RBAC)
 	if err != nil {
@@ -68,18 +77,23 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	if err := c.credentials.issue(ServerName, ServerName, fmt.Sprintf("%s.%s.svc", ServerName, serverNamespace)); err != nil {
 		return err
 	}
-	if err := c.processes.Start(process.Spec{Name: ServerName, Path: c.options.Server.Path, Args: c.serverArgs(kubeconfig)}); err != nil {
+	for i := range c.Replicas() {
+		if err := c.processes.Start(process.Spec{Name: c.Replica(i), Path: c.options.Server.Path, Args: c.serverArgs(i, kubeconfig)}); err != nil {
+			return err
+		}
+	}
+	if err := c.startBalancer(ctx); err != nil {
 		return err
 	}
 	return c.register(ctx)
 }
 
-func (c *Cluster) serverArgs(kubeconfig string) []string {
+func (c *Cluster) serverArgs(replica int, kubeconfig string) []string {
 	return append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
-		fmt.Sprintf("--secure-port=%d", c.slot.port(serverPort)),
+		fmt.Sprintf("--secure-port=%d", c.slot.port(c.replicaPort(replica))),
 		"--bind-address=127.0.0.1",
 		"--tls-cert-file=" + c.dir.file(ServerName+".crt"),
 		"--tls-private-key-file=" + c.dir.file(ServerName+".key"),
@@ -113,13 +127,12 @@ func (c *Cluster) register(ctx context.Context) error {
 }
 
 func (c *Cluster) awaitServer(ctx context.Context) error {
-	client, err := rest.UnversionedRESTClientFor(c.configFor(serverPort))
-	if err != nil {
-		return err
+	for i := range c.Replicas() {
+		if err := c.AwaitReplica(ctx, i); err != nil {
+			return err
+		}
 	}
-	return await(ctx, ServerName, func(ctx context.Context) error {
-		return client.Get().AbsPath("/readyz").Do(ctx).Error()
-	})
+	return nil
 }
 
 // configFor is anonymous access to another server of the stack.

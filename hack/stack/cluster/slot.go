@@ -33,8 +33,10 @@ const (
 	controllerManagerPort
 	cdiAPIServerPort
 	cdiMetricsPort
+	// serverPort is where requests for the served group go: to the server, or to what spreads them over its replicas.
 	serverPort
-	usedPorts
+	firstReplicaPort
+	usedPorts = firstReplicaPort + MaxReplicas
 )
 
 const (

@@ -45,9 +45,11 @@ type State struct {
 	// Etcd is the address of etcd, which lets everybody in.
 	Etcd string `json:"etcd,omitempty"`
 	// Server is the address of the server under development, if one was started.
-	Server   string `json:"server,omitempty"`
-	SimRules string `json:"simRules,omitempty"`
-	AuditLog string `json:"auditLog,omitempty"`
+	Server string `json:"server,omitempty"`
+	// Replicas are the addresses of the servers behind it, if there are several.
+	Replicas []string `json:"replicas,omitempty"`
+	SimRules string   `json:"simRules,omitempty"`
+	AuditLog string   `json:"auditLog,omitempty"`
 	// Processes are those that run, by name.
 	Processes map[string]process.Status `json:"processes,omitempty"`
 }
@@ -88,6 +90,11 @@ func (c *Cluster) State() State {
 	}
 	if c.options.Server.Path != "" {
 		s.Server = c.configFor(serverPort).Host
+	}
+	if c.balancer != nil {
+		for i := range c.Replicas() {
+			s.Replicas = append(s.Replicas, c.ReplicaConfig(i).Host)
+		}
 	}
 	return s
 }

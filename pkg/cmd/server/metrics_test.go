@@ -162,8 +162,8 @@ func TestTheStateOfTheServerIsInItsMetrics(t *testing.T) {
 	_, body := f.request(t, "/metrics", nil)
 	for _, want := range []string{
 		`workerimage_source_readable{source="kubernetesnodes"} 1`,
-		`workerimage_source_objects{source="kubernetesnodes"} 4`,
-		`workerimage_pools{reason="GoldenMissing"} 1`,
+		`workerimage_source_objects{source="kubernetesnodes"} 5`,
+		`workerimage_pools{reason="GoldenMissing"} 2`,
 		`workerimage_images{phase="Pending"} 3`,
 		`workerimage_image_condition{condition="InUse",image="` + unused + `",reason="NotInUse",status="False"} 1`,
 		`workerimage_refused_deletes_total{reason="InUse"} 1`,

@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react';
 
 import { follow } from '../api/follow';
-import type { Option, OptionItem } from './items';
+import type { Conflict, Option, OptionItem } from './items';
 
 interface Known {
   /** The Options of the namespace by name, or undefined as long as they have not been read. */
@@ -19,22 +19,27 @@ export interface Source {
   problem?: string;
   /** Whether the form is for a new object. */
   isNew: boolean;
+  /** The value of another field with which a value cannot be combined. */
+  conflictOf(value: string): string | undefined;
 }
 
 interface ContextValue extends Known {
   isNew: boolean;
+  conflict: Conflict;
 }
 
-const Context = createContext<ContextValue>({ isNew: false });
+const Context = createContext<ContextValue>({ isNew: false, conflict: () => undefined });
 
 interface Props {
   namespace: string;
   isNew: boolean;
+  /** What the other fields of the form have to say about a value. */
+  conflict: Conflict;
   children: ReactNode;
 }
 
 /** Follows the Options of a namespace, once for all fields below it. */
-export function OptionsProvider({ namespace, isNew, children }: Props) {
+export function OptionsProvider({ namespace, isNew, conflict, children }: Props) {
   const [known, setKnown] = useState<Known>({});
 
   useEffect(() => {
@@ -52,15 +57,17 @@ export function OptionsProvider({ namespace, isNew, children }: Props) {
     return () => controller.abort();
   }, [namespace]);
 
-  const value = useMemo(() => ({ ...known, isNew }), [known, isNew]);
+  const value = useMemo(() => ({ ...known, isNew, conflict }), [known, isNew, conflict]);
   return <Context value={value}>{children}</Context>;
 }
 
 export function useOptions(name: string): Source {
-  const { options, problem, isNew } = useContext(Context);
+  const { options, problem, isNew, conflict } = useContext(Context);
   const option = options?.get(name);
+  const itemsOf = (source: string) => options?.get(source)?.spec?.items;
   return {
     items: option && (option.spec?.items ?? []),
+    conflictOf: (value) => conflict(name, value, itemsOf),
     loading: !options && !problem,
     problem: problem ?? (options && !option ? `There are no options called ${name} here.` : undefined),
     isNew,

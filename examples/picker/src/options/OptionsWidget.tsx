@@ -1,7 +1,7 @@
 import { ariaDescribedByIds, type WidgetProps } from '@rjsf/utils';
 import { useEffect, useRef } from 'react';
 
-import { choicesFor, preselection, sourceOf } from './items';
+import { type Choice, choicesFor, preselection, sourceOf } from './items';
 import { useOptions } from './OptionsProvider';
 
 /**
@@ -10,7 +10,7 @@ import { useOptions } from './OptionsProvider';
  */
 export function OptionsWidget(props: WidgetProps) {
   const { id, schema, required, disabled, readonly, onChange } = props;
-  const { items, loading, problem, isNew } = useOptions(sourceOf(schema) ?? '');
+  const { items, loading, problem, isNew, conflictOf } = useOptions(sourceOf(schema) ?? '');
   const touched = useRef(false);
   const value = typeof props.value === 'string' ? props.value : '';
 
@@ -38,23 +38,36 @@ export function OptionsWidget(props: WidgetProps) {
     onBlur: () => props.onBlur(id, value),
     onFocus: () => props.onFocus(id, value),
   };
-  const choices = choicesFor(items, value);
+  const choices = choicesFor(items, value, conflictOf);
+  const conflict = choices.find((choice) => choice.conflict !== undefined)?.conflict;
   const chosen = choices.find((choice) => choice.value === value);
   return (
     <>
       {items || loading ? (
         <select {...control} title={chosen?.description} data-offered={chosen?.offered ?? true}>
           <option value="">{loading ? 'Loading…' : 'Not set'}</option>
-          {choices.map((choice) => (
-            <option key={choice.value} value={choice.value} title={choice.description} data-offered={choice.offered}>
-              {choice.label}
-            </option>
-          ))}
+          {choices.filter((choice) => choice.conflict === undefined).map(optionOf)}
+          {conflict !== undefined && (
+            <optgroup label={`Not with ${conflict}`}>
+              {choices.filter((choice) => choice.conflict !== undefined).map(optionOf)}
+            </optgroup>
+          )}
         </select>
       ) : (
         <input type="text" {...control} />
       )}
+      {chosen?.conflict !== undefined && (
+        <p className="options-conflict">Not available together with {chosen.conflict}.</p>
+      )}
       {problem && <p className="options-problem">{problem}</p>}
     </>
+  );
+}
+
+function optionOf(choice: Choice) {
+  return (
+    <option key={choice.value} value={choice.value} title={choice.description} data-offered={choice.offered}>
+      {choice.label}
+    </option>
   );
 }

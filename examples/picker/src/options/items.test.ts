@@ -26,6 +26,13 @@ describe('the choices', () => {
       { value: 'def', label: 'def', description: undefined, offered: true },
     ]);
   });
+  it('have what cannot be combined with another field at the end, and say with what', () => {
+    const conflictOf = (value: string) => (value === 'abc' ? 'v1' : undefined);
+    expect(choicesFor(items, 'abc', conflictOf)).toMatchObject([
+      { value: 'def', conflict: undefined },
+      { value: 'abc', conflict: 'v1', offered: true },
+    ]);
+  });
   it('keep a value that is not offered, and say so', () => {
     expect(choicesFor(items, 'old').at(-1)).toEqual({
       value: 'old',

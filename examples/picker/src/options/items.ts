@@ -19,7 +19,19 @@ export interface Choice {
   label: string;
   description?: string;
   offered: boolean;
+  /** The value of another field with which this one cannot be combined, if there is one. */
+  conflict?: string;
 }
+
+/**
+ * Tells with which value of another field a value of a source cannot be combined: undefined where it can, or where that
+ * is not known. itemsOf returns what a source offers, if that is known.
+ */
+export type Conflict = (
+  source: string,
+  value: string,
+  itemsOf: (source: string) => readonly OptionItem[] | undefined,
+) => string | undefined;
 
 /** The source that a schema names for a field, if it does. */
 export function sourceOf(schema: object): string | undefined {
@@ -28,16 +40,25 @@ export function sourceOf(schema: object): string | undefined {
 }
 
 /**
- * The lines of a dropdown: what is offered, and after it the value that the field has if that is not. As long as the
- * items are not known, nothing can be said of that value.
+ * The lines of a dropdown: what is offered, first what can be combined with the other fields, and after it the value
+ * that the field has if that is not offered. As long as the items are not known, nothing can be said of that value.
  */
-export function choicesFor(items: readonly OptionItem[] | undefined, value: string): Choice[] {
-  const choices: Choice[] = (items ?? []).map((item) => ({
+export function choicesFor(
+  items: readonly OptionItem[] | undefined,
+  value: string,
+  conflictOf: (value: string) => string | undefined = () => undefined,
+): Choice[] {
+  const offers: Choice[] = (items ?? []).map((item) => ({
     value: item.value,
     label: item.label || item.value,
     description: item.description,
     offered: true,
+    conflict: conflictOf(item.value),
   }));
+  const choices = [
+    ...offers.filter((choice) => choice.conflict === undefined),
+    ...offers.filter((choice) => choice.conflict !== undefined),
+  ];
   if (value !== '' && !choices.some((choice) => choice.value === value)) {
     choices.push(
       items

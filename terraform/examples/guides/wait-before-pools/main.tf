@@ -1,0 +1,51 @@
+terraform {
+  required_providers {
+    workerimage = {
+      source = "cozystack/workerimage"
+    }
+  }
+}
+
+resource "workerimage_worker_image" "gpu" {
+  schematic_id = "gpu-nvidia-open"
+  version      = "v1.13.7"
+}
+
+# Its arguments are known when the plan is made; depends_on puts the read off until the image has been made.
+data "workerimage_worker_image" "gpu" {
+  name       = workerimage_worker_image.gpu.name
+  wait_for   = "Ready"
+  depends_on = [workerimage_worker_image.gpu]
+
+  timeouts = {
+    read = "30m"
+  }
+}
+
+# With the Cozystack provider, this is a cozystack_kubernetes_nodes.
+resource "terraform_data" "pool" {
+  triggers_replace = jsonencode({
+    apiVersion = "apps.cozystack.io/v1alpha1"
+    kind       = "KubernetesNodes"
+    metadata   = { namespace = "tenant-c", name = "tofu-waiting" }
+    spec = {
+      cluster      = "tofu"
+      version      = "v1.35"
+      instanceType = "u1.medium"
+      minReplicas  = 0
+      maxReplicas  = 4
+      storageClass = "replicated"
+      diskSize     = "20Gi"
+      osImage = {
+        builtin = {
+          schematicID = data.workerimage_worker_image.gpu.schematic_id
+          version     = data.workerimage_worker_image.gpu.version
+        }
+      }
+    }
+  })
+
+  provisioner "local-exec" {
+    command = "echo '${self.triggers_replace}' | kubectl apply -f -"
+  }
+}
