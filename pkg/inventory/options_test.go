@@ -49,6 +49,7 @@ func nothing() []string {
 	return []string{goldens + "/workerimage: ", goldens + "/workerimage-schematic: ", goldens + "/workerimage-version: "}
 }
 
+// Guards: that an empty offer is published once, before all is ready.
 func TestAnEmptyClusterOffersNothing(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.start()
@@ -58,6 +59,7 @@ func TestAnEmptyClusterOffersNothing(t *testing.T) {
 	})
 }
 
+// Guards: the order of the first offer and of being ready.
 func TestOptionsArePublishedBeforeTheyAreReady(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.dataVolumes.put(goldenObject(goldA))
@@ -67,6 +69,7 @@ func TestOptionsArePublishedBeforeTheyAreReady(t *testing.T) {
 	})
 }
 
+// Guards: that changes within a second are one offer.
 func TestManyImagesAreOneOffer(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.start()
@@ -84,6 +87,7 @@ func TestManyImagesAreOneOffer(t *testing.T) {
 	})
 }
 
+// Guards: when an offer is published.
 func TestTheFirstChangeOfAnOfferIsPublishedAtOnceAndFurtherOnesWaitForTheEndOfTheSecond(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.importing("1%")
@@ -105,6 +109,7 @@ func TestTheFirstChangeOfAnOfferIsPublishedAtOnceAndFurtherOnesWaitForTheEndOfTh
 	})
 }
 
+// Guards: that only another Choice makes another offer.
 func TestAnImportThatGoesOnMakesNoOffer(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.importing("1%")
@@ -120,6 +125,7 @@ func TestAnImportThatGoesOnMakesNoOffer(t *testing.T) {
 	})
 }
 
+// Guards: that a choice goes with its image.
 func TestAnImageThatIsGoneIsNotOffered(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.startReady()
@@ -128,6 +134,7 @@ func TestAnImageThatIsGoneIsNotOffered(t *testing.T) {
 	})
 }
 
+// Guards: that choices follow the health of the sources.
 func TestNothingIsOfferedThatCannotBeRead(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.startReady()
@@ -137,6 +144,7 @@ func TestNothingIsOfferedThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// Guards: that a refused offer is not taken for published.
 func TestAnOfferThatThePublisherRefusesIsPublishedLater(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.startReady()
@@ -150,6 +158,7 @@ func TestAnOfferThatThePublisherRefusesIsPublishedLater(t *testing.T) {
 	})
 }
 
+// Guards: the same where images are published meanwhile, and the count of failures.
 func TestAnOfferThatThePublisherRefusesAloneIsPublishedLater(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.startReady()

@@ -46,6 +46,7 @@ func option(name string, items any) *unstructured.Unstructured {
 	}}
 }
 
+// Guards: that items are those of the source, in their order.
 func TestItemsAreThoseThatAreServed(t *testing.T) {
 	client := newClient(
 		option(Images, []any{map[string]any{"value": "talos-worker-gpu-v1.13.6"}}),
@@ -64,6 +65,7 @@ func TestItemsAreThoseThatAreServed(t *testing.T) {
 	}
 }
 
+// Guards: the field selector of the one request.
 func TestOnlyTheSourceIsAskedFor(t *testing.T) {
 	client := newClient(option(Versions, []any{}))
 	if _, err := New(client).Items(t.Context(), Versions); err != nil {
@@ -79,6 +81,7 @@ func TestOnlyTheSourceIsAskedFor(t *testing.T) {
 	}
 }
 
+// Guards: that no source is not an empty one.
 func TestASourceThatIsNotThereIsAnError(t *testing.T) {
 	items, err := New(newClient(option(Versions, []any{}))).Items(t.Context(), "gpu")
 	if err == nil || !strings.Contains(err.Error(), "gpu") {
@@ -86,6 +89,7 @@ func TestASourceThatIsNotThereIsAnError(t *testing.T) {
 	}
 }
 
+// Guards: that errors are wrapped.
 func TestAnErrorOfTheServerIsHandedOn(t *testing.T) {
 	client, unavailable := newClient(), errors.New("the sources have not been read yet")
 	client.PrependReactor("list", "options", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, unavailable })
@@ -94,6 +98,7 @@ func TestAnErrorOfTheServerIsHandedOn(t *testing.T) {
 	}
 }
 
+// Guards: that what cannot be read is not an empty offer.
 func TestItemsOfAnotherShapeAreAnError(t *testing.T) {
 	items, err := New(newClient(option(Versions, "v1.13.6"))).Items(t.Context(), Versions)
 	if err == nil || !strings.Contains(err.Error(), "cozy-public/workerimage-version") {
@@ -109,6 +114,7 @@ type platformItem struct {
 	Default     bool   `json:"default,omitempty"`
 }
 
+// Guards: the names, types and order of the fields of Item.
 func TestAnItemConvertsToThatOfThePlatform(t *testing.T) {
 	got := platformItem(Item{Value: "v", Label: "l", Description: "d", Default: true})
 	if want := (platformItem{"v", "l", "d", true}); got != want {
@@ -116,6 +122,7 @@ func TestAnItemConvertsToThatOfThePlatform(t *testing.T) {
 	}
 }
 
+// Guards: what the package imports.
 func TestAnImporterGetsNoServer(t *testing.T) {
 	own, err := build.ImportDir(".", 0)
 	if err != nil {

@@ -58,6 +58,7 @@ func restarted(image *images.WorkerImage, count int32) *images.WorkerImage {
 	return image
 }
 
+// Guards: usabilityOf, phase by phase.
 func TestWhichImagesAreOffered(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -95,6 +96,7 @@ func TestWhichImagesAreOffered(t *testing.T) {
 	}
 }
 
+// Guards: that a Choice holds nothing that moves during an import.
 func TestProgressMakesNoOtherChoice(t *testing.T) {
 	a, b := offeredImage(images.WorkerImageImporting, golden.ReasonImporting), offeredImage(images.WorkerImageImporting, golden.ReasonImporting)
 	a.Status.Progress, b.Status.Progress = ptr.To[int32](45), ptr.To[int32](46)
@@ -105,6 +107,7 @@ func TestProgressMakesNoOtherChoice(t *testing.T) {
 	}
 }
 
+// Guards: readableSize.
 func TestASizeIsWrittenAsPeopleDo(t *testing.T) {
 	for size, want := range map[string]string{
 		"6Gi": "6Gi", "6442450944": "6Gi", "6144Mi": "6Gi", "6G": "6G", "6000000000": "6G", "6442450945": "6442450945", "": "", "huge": "huge",
@@ -117,6 +120,7 @@ func TestASizeIsWrittenAsPeopleDo(t *testing.T) {
 	}
 }
 
+// Guards: the parts of the status that may be absent.
 func TestAnImageOfWhichLittleIsKnownCanBeChosen(t *testing.T) {
 	got, ok := ChoiceOf(&images.WorkerImage{
 		Spec:   images.WorkerImageSpec{SchematicID: "gpu", Version: "v1.13.6"},
@@ -144,6 +148,7 @@ func offers(option *images.Option) []string {
 	return out
 }
 
+// Guards: compareCandidates and the order of groups.
 func TestTheOrderOfAnOffer(t *testing.T) {
 	for _, test := range []struct {
 		name                         string
@@ -256,6 +261,7 @@ func TestTheOrderOfAnOffer(t *testing.T) {
 	}
 }
 
+// Guards: labels, descriptions and the default.
 func TestWhatAnItemSays(t *testing.T) {
 	importing := choice("gpu", "v1.14.0-rc.1", UsableLater)
 	importing.StorageClass = ""
@@ -310,6 +316,7 @@ func TestWhatAnItemSays(t *testing.T) {
 	}
 }
 
+// Guards: that items are a list when nothing is offered.
 func TestAnEmptyOfferIsAnEmptyList(t *testing.T) {
 	for _, option := range Options(nil, platform, "cozy-public") {
 		if option.Spec.Items == nil {
@@ -318,6 +325,7 @@ func TestAnEmptyOfferIsAnEmptyList(t *testing.T) {
 	}
 }
 
+// Guards: described.
 func TestADescriptionIsBounded(t *testing.T) {
 	var choices []Choice
 	for i := range described + 3 {
@@ -329,6 +337,7 @@ func TestADescriptionIsBounded(t *testing.T) {
 	}
 }
 
+// Guards: shortSchematic.
 func TestOnlyADigestIsCut(t *testing.T) {
 	for _, test := range []struct{ id, want string }{
 		{digest, "ce4c980550dd"},
@@ -343,6 +352,7 @@ func TestOnlyADigestIsCut(t *testing.T) {
 	}
 }
 
+// Guards: optionUIDSpace.
 func TestUIDsOfOptionsStay(t *testing.T) {
 	// A release that changed it would be another object to every client.
 	if got, want := string(OptionUID("tenant-a", "workerimage")), "153ef9fa-93c8-5578-9a23-1aec30d373d4"; got != want {
@@ -359,6 +369,7 @@ func TestUIDsOfOptionsStay(t *testing.T) {
 	}
 }
 
+// Guards: the order in which the log has them.
 func TestOptionsAreSortedByName(t *testing.T) {
 	var names []string
 	for _, option := range Options(nil, platform, "cozy-public") {

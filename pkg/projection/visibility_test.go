@@ -47,6 +47,8 @@ var ignorePools = cmp.Options{
 	cmpopts.IgnoreFields(images.CatalogEntryStatus{}, "Pools", "PoolCount"),
 }
 
+// Guards: that no field or condition counts or names the pools.
+//
 // Who may not see a pool is shown an object without it, and must not learn from the rest which pools there are or
 // how many.
 func TestNothingButThePoolsDependsOnWhichPoolsThereAre(t *testing.T) {
@@ -66,6 +68,7 @@ func TestNothingButThePoolsDependsOnWhichPoolsThereAre(t *testing.T) {
 	}
 }
 
+// Guards: that nothing of an image but InUse and Deletable depends on there being pools.
 func TestThatThereArePoolsShowsInTheConditionsThatSaySoAndNowhereElse(t *testing.T) {
 	none, some := ready(), ready()
 	othersPools(&some)

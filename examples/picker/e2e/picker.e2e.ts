@@ -29,6 +29,7 @@ afterEach(async ({ task }) => closeAll(browser, platform, task.result?.state ===
 afterAll(async () => browser?.close());
 
 describe('the form of a new pool', () => {
+  // Guards: preselection.
   it('has the default of the platform chosen', async () => {
     const form = await PoolForm.open(browser, platform);
     await expect.poll(() => form.schematic.inputValue(), soon).toBe(platformDefault.schematicID);
@@ -36,6 +37,7 @@ describe('the form of a new pool', () => {
     await form.screenshot('new');
   });
 
+  // Guards: that an image which is imported is offered, and what is sent on submit.
   it('makes a pool of an image that is still imported, and says that it is', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.field('Pool').fill('drbd');
@@ -61,6 +63,7 @@ describe('the form of a new pool', () => {
     });
   });
 
+  // Guards: that changes of what is offered reach the dropdowns and leave the form's data alone.
   it('follows an image that becomes Ready, and keeps what was typed', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.field('Cluster').fill('typed');
@@ -73,6 +76,7 @@ describe('the form of a new pool', () => {
     expect(await form.field('Cluster').inputValue()).toBe('typed');
   });
 
+  // Guards: choicesFor, which keeps what is chosen.
   it('follows an image that is retired, and keeps the choice that was made', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.schematic.selectOption(leaving.schematicID);
@@ -87,6 +91,7 @@ describe('the form of a new pool', () => {
     expect(await form.schematic.locator('option').allInnerTexts()).not.toContain('leaving-zfs (not offered any more)');
   });
 
+  // Guards: touched.
   it('stays empty where the default was taken out, whatever is offered later', async () => {
     const form = await PoolForm.open(browser, platform);
     await expect.poll(() => form.schematic.inputValue(), soon).toBe(platformDefault.schematicID);
@@ -99,6 +104,7 @@ describe('the form of a new pool', () => {
     expect(await form.schematic.inputValue()).toBe('');
   });
 
+  // Guards: the text field in place of a dropdown.
   it('lets values be typed as long as the options cannot be read', async () => {
     const page = await openPage(browser);
     const options = /\/options/;
@@ -114,6 +120,7 @@ describe('the form of a new pool', () => {
     await expect.poll(() => shown(form.schematic), soon).toBe('mine (not offered any more)');
   });
 
+  // Guards: imageConflict, and the groups of the dropdown.
   it('sets apart what makes no image with the field that was chosen', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.schematic.selectOption('gpu-nvidia');
@@ -129,6 +136,7 @@ describe('the form of a new pool', () => {
     expect(await fitting(form.schematic)).toEqual([ahead.schematicID]);
   });
 
+  // Guards: that follow begins again with a list, and that the problem is taken back.
   it('goes on by itself when the server of the images was restarted', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.schematic.selectOption('gpu-nvidia');
@@ -141,6 +149,7 @@ describe('the form of a new pool', () => {
     await form.screenshot('restarted');
   });
 
+  // Guards: that a Status is shown in its own words.
   it('shows why the API server refuses', async () => {
     const form = await PoolForm.open(browser, platform);
     await form.field('Pool').fill('md0');
@@ -150,6 +159,7 @@ describe('the form of a new pool', () => {
 });
 
 describe('the form of an existing pool', () => {
+  // Guards: choicesFor for what is stored.
   it('keeps a stored image that is not offered any more', async () => {
     const builtin = { schematicID: 'forgotten', version: 'v1.11.1' };
     await cluster.createPool('shop-old', { cluster: 'shop', version: 'v1.35', osImage: { builtin } });
@@ -163,6 +173,7 @@ describe('the form of an existing pool', () => {
     expect((await cluster.pool('shop-old')).spec).toMatchObject({ maxReplicas: 5, osImage: { builtin } });
   });
 
+  // Guards: withOneOrigin on every change, and that the patch takes the factory out.
   it('replaces a factory by what is chosen, and never has both', async () => {
     const factory = { url: 'https://factory.talos.dev' };
     const spec = { cluster: 'shop', version: 'v1.35', maxReplicas: 10, osImage: { factory } };
@@ -182,11 +193,13 @@ describe('the form of an existing pool', () => {
       .toEqual({ builtin: { schematicID: 'gpu-nvidia' } });
   });
 
+  // Guards: that nothing is preselected in what exists.
   it('chooses nothing by itself', async () => {
     const form = await PoolForm.open(browser, platform, 'prod-md0');
     expect(await form.schematic.inputValue()).toBe('');
   });
 
+  // Guards: mergePatch, and that defaults are left out of what exists.
   it('changes nothing but what was changed in it', async () => {
     const spec = { cluster: 'shop', version: 'v1.35', maxReplicas: 10, instanceType: 'u1.large' };
     await cluster.createPool('shop-http', spec);

@@ -80,6 +80,7 @@ func getText(t *testing.T, url string) (int, string) {
 	return response.StatusCode, strings.TrimSpace(string(body))
 }
 
+// Guards: the paths that are passed on, as the user of the kubeconfig.
 func TestOnlyTheAPIIsPassedOn(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s as %s", r.URL, r.Header.Get("Authorization"))
@@ -104,6 +105,7 @@ func TestOnlyTheAPIIsPassedOn(t *testing.T) {
 	}
 }
 
+// Guards: that the proxy flushes what it passes on.
 func TestAnEventIsPassedOnWhileTheWatchGoesOn(t *testing.T) {
 	read := make(chan struct{})
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -121,6 +123,7 @@ func TestAnEventIsPassedOnWhileTheWatchGoesOn(t *testing.T) {
 	}
 }
 
+// Guards: ErrorHandler, whose text the page shows.
 func TestAnAPIServerThatIsDownIsReported(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()

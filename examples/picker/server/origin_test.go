@@ -22,6 +22,7 @@ import (
 	"testing"
 )
 
+// Guards: both refusals of sameOrigin.
 func TestSameOrigin(t *testing.T) {
 	const address = "127.0.0.1:8000"
 	tests := map[string]struct {

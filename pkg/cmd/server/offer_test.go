@@ -105,6 +105,7 @@ func threeOptions(namespace string) []string {
 	return []string{namespace + "/workerimage", namespace + "/workerimage-schematic", namespace + "/workerimage-version"}
 }
 
+// Guards: the translation of get and list, and a uid of its own for each namespace.
 func TestEveryNamespaceIsOfferedTheSame(t *testing.T) {
 	f := startWithOffer(t)
 	uids := map[types.UID]string{}
@@ -143,6 +144,7 @@ func TestEveryNamespaceIsOfferedTheSame(t *testing.T) {
 	}
 }
 
+// Guards: that a change of what is offered is one event, and which images are offered.
 func TestAnOfferFollowsTheImages(t *testing.T) {
 	f := startWithOffer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -180,6 +182,7 @@ func expectOffer(t *testing.T, w watch.Interface, want ...string) {
 	t.Fatalf("the watch ended before it offered %v", want)
 }
 
+// Guards: the selectable fields, and their translation.
 func TestSelectorsOfOptions(t *testing.T) {
 	f := startWithOffer(t)
 	for _, test := range []struct {
@@ -213,6 +216,7 @@ func TestSelectorsOfOptions(t *testing.T) {
 	}
 }
 
+// Guards: that tokens pass the translation.
 func TestPagesOfOptions(t *testing.T) {
 	f := startWithOffer(t)
 	for namespace, owner := range map[string]string{"tenant-a": "tenant-a", "": "cozy-public"} {
@@ -230,6 +234,7 @@ func TestPagesOfOptions(t *testing.T) {
 	}
 }
 
+// Guards: the namespace of what the rows of a table hold.
 func TestTableOfOptions(t *testing.T) {
 	f := startWithOffer(t)
 	for namespace, path := range map[string]string{"tenant-a": "/namespaces/tenant-a/options", "cozy-public": "/options"} {
@@ -256,6 +261,7 @@ func TestTableOfOptions(t *testing.T) {
 	}
 }
 
+// Guards: that the bookmark which ends the beginning passes the translation.
 func TestAStreamingListOfOptions(t *testing.T) {
 	f := startWithOffer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -286,6 +292,7 @@ func TestAStreamingListOfOptions(t *testing.T) {
 	}
 }
 
+// Guards: that what informers and metadata clients ask for is served.
 func TestInformersOfOptions(t *testing.T) {
 	f := startWithOffer(t)
 	factory := externalversions.NewSharedInformerFactoryWithOptions(f.client, 0, externalversions.WithNamespace("tenant-a"))
@@ -315,6 +322,7 @@ func TestInformersOfOptions(t *testing.T) {
 	}
 }
 
+// Guards: that what importers read is what is served.
 func TestAnotherServerOffersTheSame(t *testing.T) {
 	f := startWithOffer(t)
 	client, err := dynamic.NewForConfig(f.config)
@@ -344,6 +352,8 @@ func TestAnotherServerOffersTheSame(t *testing.T) {
 	}
 }
 
+// Guards: the copies that are stamped, under the race detector.
+//
 // Encoders write into what they are given, and a namespace is written into what is handed out.
 func TestClientsOfManyNamespacesShareNothing(t *testing.T) {
 	f := startWithOffer(t)

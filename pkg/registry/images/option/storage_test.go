@@ -134,6 +134,7 @@ func three(namespace string) []string {
 	return []string{namespace + "/workerimage", namespace + "/workerimage-schematic", namespace + "/workerimage-version"}
 }
 
+// Guards: stamp and the copies it works on, in Get and in List.
 func TestANamespaceReadsTheOptionsAsItsOwn(t *testing.T) {
 	f := newFixture(t)
 	before := f.content()
@@ -160,6 +161,7 @@ func TestANamespaceReadsTheOptionsAsItsOwn(t *testing.T) {
 	}
 }
 
+// Guards: isIdentity for all namespaces.
 func TestAllNamespacesHaveTheOptionsOfTheLog(t *testing.T) {
 	f := newFixture(t)
 	if diff := cmp.Diff(three(goldens), keys(f.list(t, metav1.NamespaceAll, nil))); diff != "" {
@@ -167,6 +169,7 @@ func TestAllNamespacesHaveTheOptionsOfTheLog(t *testing.T) {
 	}
 }
 
+// Guards: that the error of Get is handed on.
 func TestWhatIsNotThereIsNotFoundInAnyNamespace(t *testing.T) {
 	f := newFixture(t)
 	for _, namespace := range []string{"tenant-a", goldens} {
@@ -176,6 +179,7 @@ func TestWhatIsNotThereIsNotFoundInAnyNamespace(t *testing.T) {
 	}
 }
 
+// Guards: listOptions: that the two namespaces change places, in a copy.
 func TestSelectors(t *testing.T) {
 	f := newFixture(t)
 	for _, test := range []struct {
@@ -267,6 +271,7 @@ func optionOf(t *testing.T, event watch.Event) *images.Option {
 	return option
 }
 
+// Guards: that tokens pass the translation as they are.
 func TestAListHasPages(t *testing.T) {
 	f := newFixture(t)
 	for _, namespace := range []string{"tenant-a", goldens, metav1.NamespaceAll} {
@@ -291,6 +296,7 @@ func TestAListHasPages(t *testing.T) {
 	}
 }
 
+// Guards: stamped, and that it works on a copy of what is shared.
 func TestAWatchFollowsTheOffer(t *testing.T) {
 	f := newFixture(t)
 	before := f.list(t, "tenant-a", nil)
@@ -317,6 +323,7 @@ func TestAWatchFollowsTheOffer(t *testing.T) {
 	}
 }
 
+// Guards: isIdentity in Watch.
 func TestTheNamespaceOfTheLogIsSentWhatIsEncodedOnce(t *testing.T) {
 	f := newFixture(t)
 	for namespace, want := range map[string]bool{goldens: true, metav1.NamespaceAll: true, "tenant-a": false} {
@@ -332,6 +339,7 @@ func TestTheNamespaceOfTheLogIsSentWhatIsEncodedOnce(t *testing.T) {
 	}
 }
 
+// Guards: that nobody writes to what is shared, with the race detector.
 func TestManyReadAtOnce(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -26,6 +26,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 )
 
+// Guards: the columns of the table.
 func TestTableShowsWhatMatters(t *testing.T) {
 	list := &images.OptionList{Items: []images.Option{
 		{
@@ -51,6 +52,7 @@ func TestTableShowsWhatMatters(t *testing.T) {
 	}
 }
 
+// Guards: the kinds that the table takes.
 func TestTableOfSomethingElseIsAnError(t *testing.T) {
 	for _, other := range []runtime.Object{&images.WorkerImage{}, &images.WorkerImageList{}} {
 		if _, err := newTable().ConvertToTable(t.Context(), other, nil); err == nil {

@@ -31,6 +31,7 @@ import (
 
 var toTenant = translation{requested: "tenant-a", stored: goldens}
 
+// Guards: the types of events that are stamped.
 func TestWhatBelongsToNoNamespaceStaysAsItIs(t *testing.T) {
 	for _, event := range []watch.Event{
 		{Type: watch.Bookmark, Object: &images.Option{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}},
@@ -47,6 +48,7 @@ func TestWhatBelongsToNoNamespaceStaysAsItIs(t *testing.T) {
 	}
 }
 
+// Guards: that deletions are among them.
 func TestADeletionIsThatOfTheNamespace(t *testing.T) {
 	from := watch.NewFake()
 	w := newStampedWatch(from, toTenant)
@@ -60,6 +62,7 @@ func TestADeletionIsThatOfTheNamespace(t *testing.T) {
 	}
 }
 
+// Guards: that the channel is closed.
 func TestAWatchEndsWithTheOneOfTheLog(t *testing.T) {
 	from := watch.NewFake()
 	w := newStampedWatch(from, toTenant)
@@ -70,6 +73,7 @@ func TestAWatchEndsWithTheOneOfTheLog(t *testing.T) {
 	}
 }
 
+// Guards: that forwarding heeds Stop, and that Stop may be called again.
 func TestAWatchThatIsStoppedEndsThoughNobodyReadsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := watch.NewFakeWithChanSize(10*resultBuffer, false)
