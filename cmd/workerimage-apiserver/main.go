@@ -22,6 +22,7 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register" // for --logging-format=json
 
 	"github.com/cozystack/workerimage-apiserver/pkg/cmd/server"
 )

@@ -19,9 +19,8 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +58,8 @@ const (
 	// image.
 	defaultSchematicID = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 	defaultVersion     = "v1.13.6"
+
+	defaultServingValidity = 365 * 24 * time.Hour
 )
 
 // Options are the flags of the server.
@@ -66,6 +67,7 @@ type Options struct {
 	Recommended *genericoptions.RecommendedOptions
 	Logs        *logs.Options
 	Images      *ImagesOptions
+	Serving     *ServingOptions
 	Snapshot    *SnapshotOptions
 }
 
@@ -94,6 +96,7 @@ func NewOptions() *Options {
 			CatalogKey:       defaultCatalogKey,
 			Platform:         golden.ID{SchematicID: defaultSchematicID, Version: defaultVersion},
 		},
+		Serving:  &ServingOptions{Validity: defaultServingValidity},
 		Snapshot: &SnapshotOptions{},
 	}
 }
@@ -115,6 +118,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Snapshot.AddFlags(sets.FlagSet("snapshot"))
 	o.Recommended.CoreAPI.AddFlags(sets.FlagSet("cluster"))
 	o.Recommended.SecureServing.AddFlags(sets.FlagSet("secure serving"))
+	o.Serving.AddFlags(sets.FlagSet("secure serving"))
 	o.Recommended.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.Recommended.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Recommended.Audit.AddFlags(sets.FlagSet("auditing"))
@@ -138,7 +142,7 @@ func (o *Options) Complete() error {
 // Validate returns every fault in the options.
 func (o *Options) Validate() error {
 	errs := o.Recommended.Validate()
-	for _, err := range o.Images.validate() {
+	for _, err := range append(o.Images.validate(), o.Serving.validate(o.Recommended, o.Snapshot.Enabled())...) {
 		errs = append(errs, err)
 	}
 	errs = append(errs, o.Snapshot.validate(o.Recommended)...)
@@ -182,9 +186,8 @@ func objectName(text string) types.NamespacedName {
 
 // Config returns the configuration of the server. What it starts ends with ctx.
 func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
-	err := o.Recommended.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, fmt.Errorf("make a self-signed certificate: %w", err)
+	if err := o.Serving.prepare(o.Recommended.SecureServing); err != nil {
+		return nil, err
 	}
 	generic := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -194,6 +197,9 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = generic.OpenAPIConfig.Info.Title
 	if err := o.Recommended.ApplyTo(generic); err != nil {
+		return nil, err
+	}
+	if err := o.Serving.applyTo(generic); err != nil {
 		return nil, err
 	}
 	awaitAuthorities(&generic.Config)

@@ -20,6 +20,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOptionsThatAreRefused(t *testing.T) {
@@ -42,6 +43,21 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			o.Snapshot.Paths, o.Snapshot.Kubeconfig = []string{"x"}, "y"
 			o.Recommended.SecureServing.BindAddress = net.IPv4(192, 0, 2, 1)
 		}, "--bind-address"},
+		{"a Secret that is in no namespace", func(o *Options) { o.Serving.Secret = "serving" }, "--serving-secret: Invalid"},
+		{"a Secret without names", func(o *Options) { o.Serving.Secret = "cozy-system/serving" }, "--serving-names: Required"},
+		{"a Secret for a name that is none", func(o *Options) {
+			o.Serving.Secret, o.Serving.Names = "cozy-system/serving", []string{"a b"}
+		}, "--serving-names: Invalid"},
+		{"a Secret in place of a file", func(o *Options) {
+			o.Serving.Secret, o.Recommended.SecureServing.ServerCert.CertKey.CertFile = "cozy-system/serving", "x"
+		}, "--tls-cert-file"},
+		{"a Secret in a snapshot", func(o *Options) {
+			o.Snapshot.Paths, o.Serving.Secret = []string{"x"}, "cozy-system/serving"
+		}, "--serving-secret: Forbidden"},
+		{"a certificate that expires before its successor can be used", func(o *Options) {
+			o.Serving.Secret, o.Serving.Validity = "cozy-system/serving", time.Hour
+		}, "--serving-validity"},
+		{"a shutdown that is over before it begins", func(o *Options) { o.Serving.ShutdownDelay = -time.Second }, "--shutdown-delay-duration"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := NewOptions()
