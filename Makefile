@@ -9,8 +9,10 @@ CACHE := $(or $(WORKERIMAGE_CACHE),$(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
+HELM_VERSION := v4.3.2
 GOLANGCI_LINT := $(CACHE)/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK := $(CACHE)/tools/govulncheck-$(GOVULNCHECK_VERSION)
+HELM := $(CACHE)/tools/helm-$(HELM_VERSION)
 
 MODULE := github.com/cozystack/workerimage-apiserver
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || git describe --always --dirty 2>/dev/null | sed 's/^/v0.0.0-/' | grep . || echo v0.0.0)
@@ -38,7 +40,7 @@ stop: ## End what `make run DETACH=1` started.
 .PHONY: stack
 stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready. REPLICAS=3 runs three servers.
 	@$(STACK) up $(if $(DETACH),--detach) $(if $(REPLICAS),--replicas $(REPLICAS)) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
-		--rbac artifacts/deploy/rbac.yaml --load artifacts/deploy/roles.yaml --load artifacts/samples/stack
+		--manifests artifacts/deploy --load artifacts/samples/stack
 
 .PHONY: stack-stop
 stack-stop: $(STACK) ## End what `make stack DETACH=1` started.
@@ -65,9 +67,14 @@ unit: ## Tests that need no cluster, the storage conformance suite among them.
 	go test -race $(PACKAGES)
 
 .PHONY: e2e
-e2e: $(STACK) ## Tests on the real stack; builds it first where that has not been done.
+e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
-	go test -race -count=1 -p 1 -timeout 30m ./test/...
+	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m ./test/...
+
+.PHONY: chart
+chart: $(HELM) ## Lint the chart, render it with several values, and check what comes out.
+	@for values in artifacts/chart/values.yaml artifacts/chart/ci/*.yaml; do $(HELM) lint --strict --quiet artifacts/chart --values $$values; done
+	HELM=$(HELM) go test ./test/chart
 
 # A tenth of a second of CPU each, on all cores.
 SEEDS ?= 10000
@@ -108,10 +115,12 @@ vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
 	$(GOVULNCHECK) ./cmd/... ./pkg/...
 
 .PHONY: generate
-generate: ## Generate deepcopy, conversion, defaults, OpenAPI and clients, and the documentation of the Terraform provider.
+generate: $(HELM) ## Generate deepcopy, conversion, defaults, OpenAPI and clients, the documentation of the Terraform provider and, from the chart, manifests.
 	hack/update-codegen.sh
 	hack/update-terraform-types.sh
 	hack/update-terraform-docs.sh
+	go run ./hack/chartdocs artifacts/chart
+	HELM=$(HELM) hack/update-manifests.sh
 
 # Go decides whether there is anything to build.
 .PHONY: $(STACK) $(PICKER) $(PROVIDER)
@@ -134,6 +143,11 @@ $(GOLANGCI_LINT):
 $(GOVULNCHECK):
 	GOBIN=$(CACHE)/tools/build go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	mv $(CACHE)/tools/build/govulncheck $@
+
+$(HELM):
+	@echo "Building helm $(HELM_VERSION) (about two minutes on two cores, once)."
+	GOBIN=$(CACHE)/tools/build CGO_ENABLED=0 go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
+	mv $(CACHE)/tools/build/helm $@
 
 ##@ Help
 
