@@ -60,7 +60,7 @@ func newUpCommand() *cobra.Command {
 	flags.StringVar(&o.cluster.Kubeconfig, "kubeconfig", "", "also write the administrator's kubeconfig to this file, and those of tenants beside it")
 	flags.StringVar(&o.cluster.Server.Path, "server", "", "program of the server to run behind an APIService")
 	flags.IntVar(&o.cluster.Server.Replicas, "replicas", 1, "how many servers to run; connections are spread over them")
-	flags.StringVar(&o.cluster.Server.RBAC, "rbac", "", "file or directory of manifests with the server's permissions")
+	flags.StringVar(&o.cluster.Server.Manifests, "manifests", "", "directory of the manifests that the server is installed with")
 	flags.StringArrayVar(&o.cluster.Load, "load", nil, "file or directory of manifests to apply; may be given more than once")
 	flags.StringVar(&o.cluster.SimRules, "sim-rules", "", "rules the simulated node begins with")
 	flags.BoolVar(&o.detach, "detach", false, "return when the stack is ready, and leave it running")

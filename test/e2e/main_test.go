@@ -104,9 +104,7 @@ func (p *program) start(options stack.Options) (*stack.Stack, error) {
 	if options.Server, err = p.build(); err != nil {
 		return nil, err
 	}
-	deploy := filepath.Join(root, "artifacts", "deploy")
-	options.RBAC = filepath.Join(deploy, "rbac.yaml")
-	options.Load = append([]string{filepath.Join(deploy, "roles.yaml")}, options.Load...)
+	options.Manifests = filepath.Join(root, "artifacts", "deploy")
 	return stack.Start(context.Background(), options)
 }
 

@@ -65,7 +65,7 @@ func startControlPlane(t *testing.T) *stack.Stack {
 	plane, err := stack.Start(t.Context(), stack.Options{
 		KindsOnly: true,
 		Server:    buildServer(t),
-		RBAC:      filepath.Join(root, "artifacts", "deploy", "rbac.yaml"),
+		Manifests: filepath.Join(root, "artifacts", "deploy"),
 	})
 	if err != nil {
 		t.Fatal(err)

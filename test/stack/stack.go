@@ -45,12 +45,12 @@ type Options struct {
 	KindsOnly bool
 	// Server is the program of the server under test; empty means none.
 	Server string
-	// ServerArgs are given to it besides those that connect it to the stack.
+	// ServerArgs are given to it after those of its Deployment and those that connect it to the stack.
 	ServerArgs []string
 	// Replicas is how many servers run behind the APIService; zero is one.
 	Replicas int
-	// RBAC is a file or directory of manifests with all the permissions the server gets.
-	RBAC string
+	// Manifests is a directory with what the server is installed with, all the permissions it gets among it.
+	Manifests string
 	// Load lists files and directories of manifests to apply.
 	Load []string
 }
@@ -82,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Binaries:  set,
 		KindsOnly: o.KindsOnly,
 		Load:      o.Load,
-		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, RBAC: o.RBAC, Replicas: o.Replicas},
+		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, Manifests: o.Manifests, Replicas: o.Replicas},
 		Progress:  report,
 	})
 	if err != nil {

@@ -83,8 +83,7 @@ async function findChromium(): Promise<string> {
 function startStack(): ChildProcess {
   const log = openSync(resolve(artifacts, 'stack.log'), 'w');
   const args = ['up', '--dir', stackDir, '--server', bin('workerimage-apiserver')];
-  args.push('--rbac', 'artifacts/deploy/rbac.yaml');
-  args.push('--load', 'artifacts/deploy/roles.yaml', '--load', 'artifacts/samples/stack');
+  args.push('--manifests', 'artifacts/deploy', '--load', 'artifacts/samples/stack');
   return spawn(bin('stack'), args, { cwd: root, stdio: ['ignore', log, log] });
 }
 

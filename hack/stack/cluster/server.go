@@ -18,10 +18,11 @@ package cluster
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -38,56 +39,88 @@ const (
 	MaxReplicas = 5
 
 	serverNamespace = "cozy-system"
-
-	servedGroup   = "images.cozystack.io"
-	servedVersion = "v1alpha1"
 )
 
 // ServerOptions say how to run the server under development.
 type ServerOptions struct {
 	// Path is the program.
 	Path string
-	// Args are given to it besides those that connect it to the stack.
+	// Args are given to it after those of its Deployment and those that connect it to the stack.
 	Args []string
-	// RBAC is a file or directory of manifests with all the permissions it gets.
-	RBAC string
+	// Manifests is a directory with what it is installed with: its Deployment, and all the permissions it gets.
+	Manifests string
 	// Replicas is how many run. If they are more than one, connections are spread over them; zero is one.
 	Replicas int
 }
 
-// startServer runs the server as its own service account, and has kube-apiserver pass its group on to it.
+// startServer installs the server and runs it as its own service account, in place of a node. Only when it is ready does
+// kube-apiserver pass its group on to it: a group that does not answer is in the way of all who look for kinds.
 func (c *Cluster) startServer(ctx context.Context) error {
-	if c.options.Server.RBAC == "" {
-		return errors.New("the server needs the manifests of its permissions")
+	if c.options.Server.Manifests == "" {
+		return errors.New("the server needs the manifests that it is installed with")
 	}
 	if c.Replicas() > MaxReplicas {
 		return fmt.Errorf("a stack has room for %d replicas", MaxReplicas)
 	}
-	permissions, err := readManifests(c.options.Server.RBAC)
+	objects, err := readManifests(c.options.Server.Manifests)
 	if err != nil {
 		return err
 	}
-	if err := c.applier.apply(ctx, permissions...); err != nil {
-		return err
+	var entrance []*unstructured.Unstructured
+	var shipped []string
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "Kustomization":
+			continue
+		case "Service", "APIService":
+			entrance = append(entrance, object)
+			continue
+		case "Deployment":
+			if shipped, err = argsOf(object); err != nil {
+				return err
+			}
+		}
+		if err := c.applier.apply(ctx, object); err != nil {
+			return err
+		}
 	}
 	kubeconfig, err := c.credentials.kubeconfig(ServerName, serverNamespace, serviceAccountUser(serverNamespace, ServerName), serviceAccountGroups(serverNamespace)...)
 	if err != nil {
 		return err
 	}
-	if err := c.credentials.issue(ServerName, ServerName, fmt.Sprintf("%s.%s.svc", ServerName, serverNamespace)); err != nil {
-		return err
-	}
 	for i := range c.Replicas() {
-		if err := c.processes.Start(process.Spec{Name: c.Replica(i), Path: c.options.Server.Path, Args: c.serverArgs(i, kubeconfig)}); err != nil {
+		args := slices.Concat(shipped, c.serverArgs(i, kubeconfig))
+		if err := c.processes.Start(process.Spec{Name: c.Replica(i), Path: c.options.Server.Path, Args: args}); err != nil {
 			return err
 		}
 	}
 	if err := c.startBalancer(ctx); err != nil {
 		return err
 	}
-	return c.register(ctx)
+	if err := c.awaitServer(ctx); err != nil {
+		return err
+	}
+	return c.register(ctx, entrance)
 }
 
+// argsOf returns the arguments of the one container of a Deployment.
+func argsOf(deployment *unstructured.Unstructured) ([]string, error) {
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		return nil, err
+	}
+	if len(containers) != 1 {
+		return nil, fmt.Errorf("a Deployment with %d containers, and not one", len(containers))
+	}
+	container, ok := containers[0].(map[string]any)
+	if !ok {
+		return nil, errors.New("a Deployment whose container is none")
+	}
+	args, _, err := unstructured.NestedStringSlice(container, "args")
+	return args, err
+}
+
+// serverArgs connect the server to the stack. Nobody stands between the two who would have to learn that it is leaving.
 func (c *Cluster) serverArgs(replica int, kubeconfig string) []string {
 	return append([]string{
 		"--kubeconfig=" + kubeconfig,
@@ -95,35 +128,35 @@ func (c *Cluster) serverArgs(replica int, kubeconfig string) []string {
 		"--authorization-kubeconfig=" + kubeconfig,
 		fmt.Sprintf("--secure-port=%d", c.slot.port(c.replicaPort(replica))),
 		"--bind-address=127.0.0.1",
-		"--tls-cert-file=" + c.dir.file(ServerName+".crt"),
-		"--tls-private-key-file=" + c.dir.file(ServerName+".key"),
-		"--v=1",
+		"--shutdown-delay-duration=0s",
 	}, c.options.Server.Args...)
 }
 
 // register has kube-apiserver pass requests for the group on to the process.
-func (c *Cluster) register(ctx context.Context) error {
-	// Endpoints refuse loopback addresses; a name is not looked at.
-	service := object("v1", "Service", serverNamespace, ServerName, map[string]any{
-		"spec": map[string]any{"type": "ExternalName", "externalName": "localhost"},
-	})
-	apiService := object("apiregistration.k8s.io/v1", "APIService", "", servedVersion+"."+servedGroup, map[string]any{
-		"spec": map[string]any{
-			"group":                servedGroup,
-			"version":              servedVersion,
-			"groupPriorityMinimum": int64(1000),
-			"versionPriority":      int64(15),
-			"service":              map[string]any{"namespace": serverNamespace, "name": ServerName, "port": int64(c.slot.port(serverPort))},
-			"caBundle":             base64.StdEncoding.EncodeToString(c.credentials.authority.Cert),
-		},
-	})
-	if err := c.awaitServer(ctx); err != nil {
-		return err
+func (c *Cluster) register(ctx context.Context, entrance []*unstructured.Unstructured) error {
+	for _, object := range entrance {
+		switch object.GetKind() {
+		case "Service":
+			// Without pods there are no Endpoints, which refuse loopback addresses besides; a name is not looked at.
+			object.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
+		case "APIService":
+			port := int64(c.slot.port(serverPort))
+			if err := unstructured.SetNestedField(object.Object, port, "spec", "service", "port"); err != nil {
+				return err
+			}
+		}
+		if err := c.applier.apply(ctx, object); err != nil {
+			return err
+		}
 	}
-	if err := c.applier.apply(ctx, service, apiService); err != nil {
-		return err
+	for _, object := range entrance {
+		if object.GetKind() == "APIService" {
+			if err := c.awaitCondition(ctx, object, "Available"); err != nil {
+				return err
+			}
+		}
 	}
-	return c.awaitCondition(ctx, apiService, "Available")
+	return nil
 }
 
 func (c *Cluster) awaitServer(ctx context.Context) error {
