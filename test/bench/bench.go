@@ -75,8 +75,7 @@ func newBench(ctx context.Context, o *options) (*bench, error) {
 	running, err := stack.Start(ctx, stack.Options{
 		KindsOnly: true,
 		Server:    o.server,
-		RBAC:      filepath.Join("artifacts", "deploy", "rbac.yaml"),
-		Load:      []string{filepath.Join("artifacts", "deploy", "roles.yaml")},
+		Manifests: filepath.Join("artifacts", "deploy"),
 	})
 	if err != nil {
 		return nil, err

@@ -34,10 +34,7 @@ import (
 
 // direct is a client of the server that does not go through kube-apiserver, for what only the server tells.
 func (b *bench) direct() (*http.Client, error) {
-	config := rest.CopyConfig(b.stack.RESTConfig())
-	config.Host = b.stack.State().Server
-	config.ServerName = "localhost"
-	return rest.HTTPClientFor(config)
+	return rest.HTTPClientFor(b.stack.ReplicaConfig(0))
 }
 
 func (b *bench) askServer(ctx context.Context, path string) ([]byte, error) {

@@ -27,6 +27,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
@@ -103,7 +104,12 @@ func within(t *testing.T, began time.Time, limit time.Duration) {
 // checkReady asks the server itself, as a kubelet does.
 func (p *platform) checkReady(t *testing.T) {
 	t.Helper()
-	response, err := p.http.Get(p.State().Server + "/readyz")
+	config := p.ReplicaConfig(0)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Get(config.Host + "/readyz")
 	if err != nil {
 		t.Fatal(err)
 	}
