@@ -10,9 +10,11 @@ CACHE := $(or $(WORKERIMAGE_CACHE),$(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
 HELM_VERSION := v4.3.2
+PROMTOOL_VERSION := v0.316.0
 GOLANGCI_LINT := $(CACHE)/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK := $(CACHE)/tools/govulncheck-$(GOVULNCHECK_VERSION)
 HELM := $(CACHE)/tools/helm-$(HELM_VERSION)
+PROMTOOL := $(CACHE)/tools/promtool-$(PROMTOOL_VERSION)
 
 MODULE := github.com/cozystack/workerimage-apiserver
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || git describe --always --dirty 2>/dev/null | sed 's/^/v0.0.0-/' | grep . || echo v0.0.0)
@@ -107,8 +109,16 @@ bench-micro: ## Benchmarks of single packages. They report, and judge nothing.
 lint: $(GOLANGCI_LINT) ## golangci-lint and a tidy go.mod.
 	$(GOLANGCI_LINT) run --timeout 30m
 	cd terraform && $(GOLANGCI_LINT) run --timeout 30m
+	cd hack/observability && $(GOLANGCI_LINT) run --timeout 30m
 	go mod tidy -diff
 	cd terraform && go mod tidy -diff
+	cd hack/observability && go mod tidy -diff
+
+.PHONY: alerts
+alerts: $(PROMTOOL) ## Test the alerts, and hold alerts, runbooks and dashboard against the metrics.
+	$(PROMTOOL) check rules --lint=all --lint-fatal artifacts/chart/files/alerts.yaml
+	$(PROMTOOL) test rules hack/observability/*.test.yaml
+	cd hack/observability && go test -count=1 ./...
 
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
@@ -148,6 +158,12 @@ $(HELM):
 	@echo "Building helm $(HELM_VERSION) (about two minutes on two cores, once)."
 	GOBIN=$(CACHE)/tools/build CGO_ENABLED=0 go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
 	mv $(CACHE)/tools/build/helm $@
+
+# What it could discover in clouds is left out.
+$(PROMTOOL):
+	@echo "Building promtool $(PROMTOOL_VERSION) (about two minutes on two cores, once)."
+	GOBIN=$(CACHE)/tools/build CGO_ENABLED=0 go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
+	mv $(CACHE)/tools/build/promtool $@
 
 ##@ Help
 

@@ -20,7 +20,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,5 +103,35 @@ func TestAllDoesNotChangeAVocabulary(t *testing.T) {
 	}
 	if spare := v[:2][1]; spare != "" {
 		t.Errorf("it wrote %q behind the vocabulary", spare)
+	}
+}
+
+// Alerts and dashboard ask for values of labels by name.
+func TestAlertsAndDashboardAskForValuesThatAreThere(t *testing.T) {
+	known := map[string]vocabulary{
+		"answer":    answers,
+		"condition": conditionTypes,
+		"phase":     phases,
+		"reason":    append(slices.Clone(conditionReasons), verdicts...),
+		"status":    conditionStatuses,
+		"state":     {"accepted", "rejected"},
+	}
+	matcher := regexp.MustCompile(`(answer|condition|phase|reason|status|state) *(?:=~|!=|=)\\?"([^"\\]+)\\?"`)
+	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+		content, err := os.ReadFile(filepath.Join("../../artifacts/chart/files", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := matcher.FindAllStringSubmatch(string(content), -1)
+		if len(found) == 0 {
+			t.Errorf("%s asks for no value", file)
+		}
+		for _, match := range found {
+			for value := range strings.SplitSeq(match[2], "|") {
+				if !slices.Contains(known[match[1]], value) {
+					t.Errorf("%s asks for %s %q", file, match[1], value)
+				}
+			}
+		}
 	}
 }
