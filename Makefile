@@ -78,6 +78,15 @@ chart: $(HELM) ## Lint the chart, render it with several values, and check what 
 	@for values in artifacts/chart/values.yaml artifacts/chart/ci/*.yaml; do $(HELM) lint --strict --quiet artifacts/chart --values $$values; done
 	HELM=$(HELM) go test ./test/chart
 
+# What `make conformance` tests, and explains with.
+CLUSTER = $(abspath $(or $(KUBECONFIG),_output/stack.kubeconfig))
+KUBECTL ?= $(or $(lastword $(sort $(wildcard $(CACHE)/stack/kubectl-*/kubectl))),kubectl)
+
+.PHONY: conformance
+conformance: ## Clauses of the API concepts, on a cluster: KUBECONFIG=..., or that of `make stack`. See docs/reliability.md.
+	@test -e $(CLUSTER) || { echo "There is no $(CLUSTER): start a stack with 'make stack DETACH=1', or set KUBECONFIG." >&2; exit 1; }
+	go test -count=1 -v -timeout 30m ./test/conformance -run '^TestConformance$$' -kubeconfig $(CLUSTER) -kubectl $(KUBECTL)
+
 # A tenth of a second of CPU each, on all cores.
 SEEDS ?= 10000
 
