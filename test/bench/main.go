@@ -114,11 +114,9 @@ const (
 func (o *options) run(ctx context.Context) error {
 	report := newReport(o)
 	steps := progress.NewReporter(os.Stderr)
-	if err := o.measure(ctx, steps, report); err != nil {
-		return err
-	}
+	err := o.measure(ctx, steps, report)
 	report.finish()
-	return report.write(o.out)
+	return errors.Join(err, report.write(o.out))
 }
 
 func (o *options) measure(ctx context.Context, steps *progress.Reporter, report *Report) error {

@@ -71,7 +71,10 @@ func (b *bench) measureScale(ctx context.Context) (*Scale, error) {
 		return nil, err
 	}
 	start := time.Now()
-	if err := b.stack.RestartServer(ctx); err != nil {
+	if err := b.stack.Processes().Restart(serverProcess); err != nil {
+		return nil, err
+	}
+	if err := poll(ctx, "the server to be ready", b.ready); err != nil {
 		return nil, err
 	}
 	s.Ready = time.Since(start).Seconds()
@@ -80,6 +83,11 @@ func (b *bench) measureScale(ctx context.Context) (*Scale, error) {
 	}
 	s.Complete = time.Since(start).Seconds()
 	return s, b.weigh(ctx, s, before)
+}
+
+func (b *bench) ready(ctx context.Context) error {
+	_, err := b.askServer(ctx, "/readyz")
+	return err
 }
 
 // fill writes the cluster.
