@@ -19,6 +19,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -47,6 +48,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/option"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/precompressed"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
@@ -87,6 +89,9 @@ type CompletedConfig struct {
 
 // Complete fills in what is not set.
 func (c *Config) Complete() CompletedConfig {
+	c.Generic.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(precompressed.Handler(api), config)
+	}
 	return CompletedConfig{generic: c.Generic.Complete(), extra: c.Extra}
 }
 

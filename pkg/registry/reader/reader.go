@@ -42,13 +42,14 @@ const category = "cozystack"
 type Reader struct {
 	store *genericregistry.Store
 	// served is what each caller may see of the store.
-	served     verbs
+	served verbs
+	// list is the List of served, in the form that is cheapest to encode.
+	list       func(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error)
 	shortNames []string
 }
 
 type verbs interface {
 	Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
-	List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error)
 }
 
@@ -84,9 +85,10 @@ func New(config Config) (*Reader, error) {
 	if err := config.Store.CompleteWithOptions(options); err != nil {
 		return nil, err
 	}
-	r := &Reader{store: config.Store, served: config.Store, shortNames: config.ShortNames}
+	r := &Reader{store: config.Store, served: config.Store, list: config.Store.List, shortNames: config.ShortNames}
 	if config.View != nil {
-		r.served = view.NewStore(config.Store, config.View)
+		store := view.NewStore(config.Store, config.View)
+		r.served, r.list = store, store.ListShared
 	}
 	return r, nil
 }
@@ -131,7 +133,7 @@ func (r *Reader) Get(ctx context.Context, name string, options *metav1.GetOption
 
 // List returns the objects that the options select.
 func (r *Reader) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
-	return r.served.List(ctx, options)
+	return r.list(ctx, options)
 }
 
 // Watch streams the changes of the objects that the options select.
@@ -142,5 +144,5 @@ func (r *Reader) Watch(ctx context.Context, options *internalversion.ListOptions
 // ConvertToTable returns what kubectl get prints of what was served. It filters nothing: the rows of a watch
 // are made from an encoding that callers share.
 func (r *Reader) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
-	return r.store.ConvertToTable(ctx, object, tableOptions)
+	return r.store.ConvertToTable(ctx, view.Unshared(object), tableOptions)
 }

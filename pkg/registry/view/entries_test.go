@@ -110,7 +110,7 @@ func (f *entries) list(t testing.TB, user string, options internalversion.ListOp
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list.(*images.CatalogEntryList)
+	return view.Unshared(list).(*images.CatalogEntryList)
 }
 
 func (f *entries) watch(t *testing.T, user string, options internalversion.ListOptions) reader {

@@ -37,6 +37,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/registry/view"
 )
 
 // Guards: the filter of Get, and the order of the questions in Caller.learn.
@@ -154,7 +155,7 @@ func TestAListAsksOnceAboutEachNamespaceAndSomeAtATime(t *testing.T) {
 			t.Errorf("%d questions at a time", n-1)
 		}
 		close(release)
-		list := (<-listed).(*images.WorkerImageList)
+		list := view.Unshared(<-listed).(*images.WorkerImageList)
 		if len(list.Items) != 10 {
 			t.Fatalf("%d images", len(list.Items))
 		}
@@ -196,7 +197,7 @@ func TestWhoSeesAllIsServedWhatIsShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if &list.(*images.WorkerImageList).Items[0].Status.Pools[0] != &shared.(*images.WorkerImage).Status.Pools[0] {
+		if &view.Unshared(list).(*images.WorkerImageList).Items[0].Status.Pools[0] != &shared.(*images.WorkerImage).Status.Pools[0] {
 			t.Errorf("who may get pools in %s is served a copy", allowed)
 		}
 	}

@@ -302,12 +302,17 @@ func (s countOnly) Stats(ctx context.Context) (storage.Stats, error) {
 
 func codec(t testing.TB) runtime.Codec {
 	t.Helper()
+	return serializer.NewCodecFactory(exampleScheme(t)).LegacyCodec(examplev1.SchemeGroupVersion)
+}
+
+func exampleScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
 	if err := errors.Join(example.AddToScheme(scheme), examplev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return serializer.NewCodecFactory(scheme).LegacyCodec(examplev1.SchemeGroupVersion)
+	return scheme
 }
 
 func noCalls(*testing.T, uint64, uint64) {}

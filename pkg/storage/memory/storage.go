@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,6 +67,9 @@ type Storage struct {
 	writeTimeout   time.Duration
 	clock          clock.Clock
 	versioner      storage.APIObjectVersioner
+
+	encodedMu sync.Mutex
+	encoded   *EncodedList // the last that was asked for
 }
 
 var _ storage.Interface = &Storage{}

@@ -194,7 +194,7 @@ func (f *fixture) names(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, image := range obj.(*images.WorkerImageList).Items {
+	for _, image := range view.Unshared(obj).(*images.WorkerImageList).Items {
 		names = append(names, image.Name)
 	}
 	return names
