@@ -40,4 +40,9 @@ resource "terraform_data" "pool" {
   provisioner "local-exec" {
     command = "echo '${self.triggers_replace}' | kubectl apply -f -"
   }
+
+  provisioner "local-exec" {
+    when    = destroy
+    command = "echo '${self.triggers_replace}' | kubectl delete -f -"
+  }
 }
