@@ -24,6 +24,7 @@ SERVER := _output/bin/workerimage-apiserver
 STACK := _output/bin/stack
 PICKER := _output/bin/picker
 PROVIDER := _output/bin/terraform-provider-workerimage
+PROVIDER_E2E := ./test/terraform/...
 PACKAGES := ./cmd/... ./pkg/... ./hack/... ./examples/... ./test/cases/... ./test/model/...
 
 NPM := npm --prefix examples/picker --no-audit --no-fund
@@ -71,7 +72,7 @@ unit: ## Tests that need no cluster, the storage conformance suite among them.
 .PHONY: e2e
 e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
-	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m ./test/...
+	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m $$(go list ./test/... | grep -v /test/terraform)
 
 .PHONY: chart
 chart: $(HELM) ## Lint the chart, render it with several values, and check what comes out.
@@ -103,8 +104,10 @@ picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a sta
 	@for script in check test build e2e; do $(NPM) run $$script; done
 
 .PHONY: terraform
-terraform: $(PROVIDER) $(STACK) ## The Terraform provider: build it, and test it with OpenTofu.
+terraform: $(PROVIDER) $(STACK) ## The Terraform provider: build it, and test it with OpenTofu, on a stack of its own too.
+	$(STACK) build
 	cd terraform && TF_ACC_TERRAFORM_PATH=$$(cd .. && $(STACK) opentofu) go test -race ./...
+	go test -count=1 -timeout 20m $(PROVIDER_E2E)
 
 .PHONY: bench
 bench: build ## Measure the server on a stack of its own, and write docs/performance. BENCH="--help" shows its flags.
