@@ -43,6 +43,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/catalogreport"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/imagereport"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
@@ -74,6 +75,8 @@ type ExtraConfig struct {
 	CatalogKey string
 	// Events records what became of the catalog; nil where nobody keeps Events.
 	Events record.EventRecorder
+	// GoldenEvents records what stands in the way of goldens, in their namespace; nil where nobody keeps Events.
+	GoldenEvents imagereport.Events
 	// Window is how many events each kind keeps, for watches that go on and for lists of the past;
 	// memory.DefaultWindow if it is zero.
 	Window int
@@ -126,6 +129,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		metrics: metrics.NewRecorder(),
 	}
 	reporter := catalogreport.New(c.extra.Catalog, c.extra.Events)
+	goldens := imagereport.New(c.extra.GoldenEvents, clock.RealClock{})
 	inv = inventory.New(inventory.Config{
 		Sources:          c.extra.Sources,
 		GoldensNamespace: c.extra.GoldensNamespace,
@@ -134,6 +138,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		CatalogKey:       c.extra.CatalogKey,
 		Publisher:        logs,
 		ReportCatalog:    reporter.Report,
+		ReportImage:      goldens.Report,
 		Projected:        logs.metrics.Projected,
 		Clock:            clock.RealClock{},
 	})
@@ -156,7 +161,7 @@ func (c CompletedConfig) New() (*Server, error) {
 	}
 	return &Server{
 		Generic:    generic,
-		background: append(c.extra.Background, inv.Run),
+		background: append(c.extra.Background, inv.Run, goldens.Run),
 		metrics:    append(reporter.Metrics(), logs.metrics.Metrics()...),
 		collector: metrics.NewCollector(logs.metrics, metrics.State{
 			Sources: inv.Health,

@@ -52,6 +52,8 @@ type Config struct {
 	// ReportCatalog is told what became of the catalog, once for each content, from one goroutine. It may be
 	// nil.
 	ReportCatalog func(context.Context, CatalogReport)
+	// ReportImage is told of each image that is published, from one goroutine. It may be nil.
+	ReportImage func(context.Context, ImageReport)
 	// Projected is told how long the projection of one name took, from one goroutine. It may be nil.
 	Projected func(time.Duration)
 	Clock     clock.WithTicker
@@ -71,6 +73,16 @@ type Publisher interface {
 	PublishOption(option *images.Option) error
 	// Ready is called once, when everything that is there has been published or refused.
 	Ready()
+}
+
+// ImageReport says what an image is now.
+type ImageReport struct {
+	// Name of the image, and Namespace and UID of its golden: of the DataVolume, or of the claim where only that is left.
+	Name      string
+	Namespace string
+	UID       types.UID
+	// Image is nil where there is none any more. It is shared and must not be modified.
+	Image *images.WorkerImage
 }
 
 // Inventory keeps the images and the catalog entries up to date with the cluster.

@@ -17,7 +17,9 @@ limitations under the License.
 package inventory
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,6 +89,35 @@ func TestEveryProjectionIsTimed(t *testing.T) {
 		f.startReady()
 		if projections := f.Stats().Projections; times == 0 || uint64(times) != projections {
 			t.Errorf("%d of %d projections were timed", times, projections)
+		}
+	})
+}
+
+func TestEveryImageThatIsPublishedIsReported(t *testing.T) {
+	run(t, func(f *fixture) {
+		var reports []string
+		f.worker.reported = func(_ context.Context, r ImageReport) {
+			reason := "gone"
+			if r.Image != nil {
+				reason = r.Image.Status.Conditions[0].Reason
+			}
+			reports = append(reports, fmt.Sprintf("%s/%s %s %s", r.Namespace, r.Name, r.UID, reason))
+		}
+		f.startReady()
+		golden := goldenObject(goldB)
+		f.dataVolumes.put(golden)
+		f.settle()
+		f.classes.put(classObject("nvme")) // which changes no image
+		f.settle()
+		f.dataVolumes.remove(golden)
+		f.pass(publishInterval)
+		want := []string{
+			fmt.Sprintf("%s/%s %s Ready", goldens, goldA, goldenObject(goldA).GetUID()),
+			fmt.Sprintf("%s/%s %s ClaimMissing", goldens, goldB, golden.GetUID()),
+			"/" + goldB + "  gone",
+		}
+		if diff := cmp.Diff(want, reports); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

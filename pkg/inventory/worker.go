@@ -56,6 +56,7 @@ type worker struct {
 	inventory *Inventory
 	publisher Publisher
 	report    func(context.Context, CatalogReport)
+	reported  func(context.Context, ImageReport)
 	projected func(time.Duration)
 	clock     clock.WithTicker
 
@@ -85,6 +86,7 @@ func newWorker(i *Inventory, config Config) *worker {
 		inventory: i,
 		publisher: config.Publisher,
 		report:    config.ReportCatalog,
+		reported:  config.ReportImage,
 		projected: config.Projected,
 		clock:     i.clock,
 		images:    outlet[images.WorkerImage]{urgent: urgentImage, published: map[string]publication[images.WorkerImage]{}},
@@ -192,12 +194,27 @@ func (w *worker) update(ctx context.Context, name string) {
 	if w.projected != nil {
 		w.projected(w.clock.Since(now.Time))
 	}
+	before := w.images.published[name].object
 	again := earliest(publish(ctx, w, &w.images, name, image), publish(ctx, w, &w.entries, name, entry))
+	if published := w.images.published[name].object; published != before && w.reported != nil {
+		w.reported(ctx, imageReport(in, published))
+	}
 	if again.IsZero() {
 		w.inventory.settled(name)
 	} else {
 		w.deferred[name] = again
 	}
+}
+
+func imageReport(in projection.Image, image *images.WorkerImage) ImageReport {
+	out := ImageReport{Name: in.ID.Name(), Image: image}
+	switch {
+	case in.DataVolume != nil:
+		out.Namespace, out.UID = in.DataVolume.Namespace, in.DataVolume.UID
+	case in.Claim != nil:
+		out.Namespace, out.UID = in.Claim.Namespace, in.Claim.UID
+	}
+	return out
 }
 
 // publish publishes an object if it changed and its time has come, and returns when to project it again

@@ -245,6 +245,7 @@ func connect(ctx context.Context, config *apiserver.Config) error {
 	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	config.Extra.Events = events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "workerimage-apiserver"})
+	config.Extra.GoldenEvents = kube.CoreV1().Events(namespace)
 	config.Extra.Background = append(config.Extra.Background, func(ctx context.Context) {
 		<-ctx.Done()
 		events.Shutdown()
