@@ -74,6 +74,16 @@ e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has
 	$(STACK) build
 	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m $$(go list ./test/... | grep -v /test/terraform)
 
+# Any of the three will do; the first that is there is used.
+CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(shell command -v $(tool))))
+IMAGE ?= ghcr.io/cozystack/workerimage-apiserver:$(VERSION)
+
+.PHONY: image
+image: ## Build the image with docker, podman or buildah. IMAGE names it, PLATFORM=linux/arm64 is for another machine.
+	@test -n "$(CONTAINER_TOOL)" || { echo "docker, podman or buildah is needed to build an image." >&2; exit 1; }
+	$(CONTAINER_TOOL) build $(if $(PLATFORM),--platform $(PLATFORM)) --tag $(IMAGE) --build-arg VERSION=$(VERSION) \
+		--build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) --build-arg LDFLAGS='$(LDFLAGS)' .
+
 .PHONY: chart
 chart: $(HELM) ## Lint the chart, render it with several values, and check what comes out.
 	@for values in artifacts/chart/values.yaml artifacts/chart/ci/*.yaml; do $(HELM) lint --strict --quiet artifacts/chart --values $$values; done

@@ -280,6 +280,20 @@ func TestThePodIsStoppedOnlyAfterTheServerHasLeft(t *testing.T) {
 	})
 }
 
+func TestThePodRunsAsTheUserOfTheImage(t *testing.T) {
+	content, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forAllValues(t, func(t *testing.T, release objects) {
+		pod := into[appsv1.Deployment](t, release.find(t, "Deployment", name)).Spec.Template.Spec
+		want := fmt.Sprintf("\nUSER %d:%d\n", *pod.SecurityContext.RunAsUser, *pod.SecurityContext.RunAsGroup)
+		if !strings.Contains(string(content), want) {
+			t.Errorf("the Dockerfile does not say%s", want)
+		}
+	})
+}
+
 func TestTheImageIsThatOfTheChart(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))
 	if err != nil {
