@@ -19,14 +19,15 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 )
 
@@ -48,6 +49,9 @@ type LogOptions struct {
 	WindowBytes int64
 	// Attrs returns what selectors match: labels and metadata.name by default.
 	Attrs storage.AttrFunc
+	// Patience is how long a request waits for a version that the log has not reached, while it adopts what
+	// another publishes. Otherwise such a request is refused at once.
+	Patience time.Duration
 	// NotReady says why the log is not ready, for the clients that are turned away meanwhile.
 	NotReady func() string
 }
@@ -59,10 +63,12 @@ type LogOptions struct {
 type Log struct {
 	attrs       storage.AttrFunc
 	notReady    func() string
+	patience    time.Duration
 	counterBits uint
 	first       uint64
 
 	ready     atomic.Bool
+	adopts    atomic.Bool // another log publishes first
 	watchers  atomic.Int64
 	overtaken atomic.Int64
 
@@ -74,7 +80,9 @@ type Log struct {
 	entries   []*entry // sorted by key
 	size      int64    // of the objects in entries
 	ring      ring
-	rv        uint64        // of the newest event
+	lineage   lineage
+	own       uint64        // the first version of the last epoch that began here
+	rv        uint64        // of the newest event, or the first of an epoch that has none
 	published uint64        // events since the start
 	compacted uint64        // the oldest version whose successors are all in the ring
 	changed   chan struct{} // closed and replaced at every event
@@ -95,8 +103,10 @@ func NewLog(opts LogOptions) *Log {
 	l := &Log{
 		attrs:       opts.Attrs,
 		notReady:    opts.NotReady,
+		patience:    opts.Patience,
 		counterBits: counterBits,
 		first:       opts.First,
+		own:         opts.First,
 		ring:        ring{events: make([]*event, opts.Window), maxBytes: opts.WindowBytes},
 		rv:          opts.First,
 		compacted:   opts.First,
@@ -112,18 +122,16 @@ func NewLog(opts LogOptions) *Log {
 func (l *Log) Apply(key string, obj runtime.Object) (changed bool, err error) {
 	l.writer.Lock()
 	defer l.writer.Unlock()
-	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // encoders set it, on copies
 	prev := l.find(key)
 	if prev != nil {
 		if same, err := sameContent(prev, obj); err != nil || same {
 			return false, err
 		}
 	}
-	labels, fields, err := l.attrs(obj)
+	cur, err := l.newEntry(key, obj)
 	if err != nil {
-		return false, fmt.Errorf("reading the attributes of %s: %w", key, err)
+		return false, err
 	}
-	cur := &entry{key: key, obj: obj, labels: labels, fields: fields, size: settle(obj)}
 	if prev != nil && uidOf(prev.obj) != uidOf(obj) {
 		if err := l.publish(key, nil); err != nil {
 			return false, err
@@ -215,7 +223,12 @@ func (l *Log) publish(key string, cur *entry) error {
 			return err
 		}
 	}
-	e := &event{rv: l.rv + 1, key: key, prev: l.find(key), cur: cur}
+	return l.publishAt(l.rv+1, key, cur)
+}
+
+// publishAt makes cur the entry at key by the event of version rv.
+func (l *Log) publishAt(rv uint64, key string, cur *entry) error {
+	e := &event{rv: rv, key: key, prev: l.find(key), cur: cur}
 	var obj runtime.Object
 	if cur != nil {
 		obj = cur.obj
@@ -266,7 +279,8 @@ func (l *Log) startEpoch() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ring.clear()
-	l.entries, l.rv, l.compacted = entries, rv, rv
+	l.lineage = nil
+	l.entries, l.own, l.rv, l.compacted = entries, rv, rv, rv
 	return nil
 }
 
@@ -335,6 +349,8 @@ func (l *Log) checkVersionLocked(rv uint64) error {
 	switch {
 	case rv == 0:
 		return nil
+	case rv < l.rv && l.lineage.holds(rv):
+		return nil
 	case rv>>l.counterBits != l.rv>>l.counterBits:
 		return errForeignVersion(rv, l.rv)
 	case rv > l.rv:
@@ -387,20 +403,25 @@ func (l *Log) revertLocked(at uint64) []*entry {
 			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(entries, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(entries, byKey)
 	return entries
 }
+
+func byKey(a, b *entry) int { return strings.Compare(a.key, b.key) }
 
 // since appends to events those that follow cursor, up to its capacity, and returns a channel that
 // is closed when there are more.
 func (l *Log) since(cursor uint64, events []*event) ([]*event, <-chan struct{}, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	if err := l.checkVersionLocked(cursor); err != nil {
+		return nil, nil, err
+	}
 	if cursor < l.compacted {
 		return nil, nil, errWatchTooOld(cursor, l.compacted)
 	}
-	// Versions are dense: the event that follows cursor is as far from the newest as their versions are.
-	for i := l.ring.len - int(l.rv-cursor); i < l.ring.len && len(events) < cap(events); i++ {
+	next := sort.Search(l.ring.len, func(i int) bool { return l.ring.at(i).rv > cursor })
+	for i := next; i < l.ring.len && len(events) < cap(events); i++ {
 		events = append(events, l.ring.at(i))
 	}
 	return events, l.changed, nil

@@ -102,7 +102,7 @@ func New(opts Options) *Storage {
 func (s *Storage) Versioner() storage.Versioner { return s.versioner }
 
 // Get implements storage.Interface.
-func (s *Storage) Get(_ context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
+func (s *Storage) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
 	key, err := s.prepare(key, false)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *Storage) Get(_ context.Context, key string, opts storage.GetOptions, ou
 	if err != nil {
 		return err
 	}
-	if err := s.log.checkVersion(rv); err != nil {
+	if err := s.awaitVersion(ctx, rv); err != nil {
 		return err
 	}
 	e, now, _ := s.log.get(key)
@@ -127,7 +127,7 @@ func (s *Storage) Get(_ context.Context, key string, opts storage.GetOptions, ou
 }
 
 // GetList implements storage.Interface.
-func (s *Storage) GetList(_ context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
+func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
 	key, err := s.prepare(key, opts.Recursive)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Storage) GetList(_ context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
-	if err := s.log.checkVersion(rv); err != nil {
+	if err := s.awaitVersion(ctx, rv); err != nil {
 		return err
 	}
 	entries, now, err := s.log.snapshot(key, start, uint64(at))
@@ -217,6 +217,15 @@ func (s *Storage) parseVersion(rv string) (uint64, error) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	}
 	return parsed, nil
+}
+
+// awaitVersion returns when the log has rv in its history, or the answer to the request that refers to it.
+func (s *Storage) awaitVersion(ctx context.Context, rv uint64) error {
+	if s.log.adopts.Load() && rv > s.log.ResourceVersion() {
+		// In vain or not, the check finds out.
+		_, _ = s.await(ctx, "", s.log.patience, func(*entry) bool { return s.log.ResourceVersion() >= rv })
+	}
+	return s.log.checkVersion(rv)
 }
 
 // errContinueExpired carries a token with which the rest of the list can be read as it is now.

@@ -61,6 +61,9 @@ func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOption
 		initialDone: opts.Predicate.AllowWatchBookmarks && ptr.Deref(opts.SendInitialEvents, false),
 		result:      make(chan watch.Event, resultBuffer),
 	}
+	if err := s.awaitVersion(ctx, rv); err != nil {
+		return errorWatch(err), nil
+	}
 	if err := w.start(rv, ptr.Deref(opts.SendInitialEvents, rv == 0)); err != nil {
 		return errorWatch(err), nil
 	}
@@ -101,9 +104,6 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
 // start decides where the watcher begins.
 func (w *watcher) start(rv uint64, withInitial bool) (err error) {
-	if err := w.log.checkVersion(rv); err != nil {
-		return err
-	}
 	switch {
 	case withInitial:
 		w.initial, w.cursor, err = w.log.snapshot(w.key, "", 0)

@@ -1,0 +1,290 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/apis/example"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
+)
+
+var errGone = errors.New("connection refused")
+
+// cluster is several replicas and what they would find.
+type cluster struct {
+	*testing.T
+	lease    lease
+	replicas map[string]*replica
+	started  int
+}
+
+func newCluster(t *testing.T, addresses ...string) *cluster {
+	c := &cluster{T: t, replicas: map[string]*replica{}}
+	for _, address := range addresses {
+		c.start(address)
+	}
+	t.Cleanup(func() {
+		for address := range c.replicas {
+			c.kill(address)
+		}
+	})
+	return c
+}
+
+// replica is one process.
+type replica struct {
+	storage *memory.Storage
+	log     *memory.Log
+	journal *Journal
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+	alive   context.Context
+}
+
+// start starts a replica that has found nothing yet, and returns when nothing moves any more.
+func (c *cluster) start(address string) *replica {
+	c.started++
+	first := memory.FirstResourceVersion(time.Now(), fmt.Sprint(address, c.started))
+	log := memory.NewLog(memory.LogOptions{First: first, Attrs: storage.DefaultClusterScopedAttr, Patience: time.Second})
+	r := &replica{log: log, journal: NewJournal(first, log)}
+	r.storage = memory.New(memory.Options{
+		Log: log, Resource: schema.GroupResource{Resource: "pods"}, Prefix: "/pods",
+		NewFunc: func() runtime.Object { return &example.Pod{} },
+	})
+	r.alive, r.stop = context.WithCancel(context.Background())
+	c.replicas[address] = r
+	replicator := New(Config{Journal: r.journal, Lock: c.lease.lock(Identity(address), r.alive), Peer: c.peer(r.alive), Clock: clock.RealClock{}})
+	r.ended.Go(func() { replicator.Run(r.alive) })
+	synctest.Wait()
+	return r
+}
+
+// kill ends a replica without a word.
+func (c *cluster) kill(address string) {
+	r, ok := c.replicas[address]
+	if !ok {
+		return
+	}
+	delete(c.replicas, address)
+	r.stop()
+	r.ended.Wait()
+}
+
+// found tells all replicas what is there at name; nothing where label is empty.
+func (c *cluster) found(name, label string) {
+	for _, r := range c.replicas {
+		r.found(c, name, label)
+	}
+	synctest.Wait()
+}
+
+func (r *replica) found(t testing.TB, name, label string) {
+	var object Object
+	if label != "" {
+		object = func(runtime.Object) runtime.Object {
+			return &example.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"l": label}}}
+		}
+	}
+	if err := r.journal.Found(0, "/pods/"+name, object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) complete() {
+	for _, r := range c.replicas {
+		if err := r.journal.Complete(); err != nil {
+			c.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+// peer reaches the replicas that are alive, from one that is alive.
+func (c *cluster) peer(caller context.Context) func(context.Context, string) ([]Feed, error) {
+	return func(_ context.Context, address string) ([]Feed, error) {
+		reach := func(ctx context.Context) (*replica, context.Context, error) {
+			r, ok := c.replicas[address]
+			if !ok || !r.log.Ready() || caller.Err() != nil {
+				return nil, nil, errGone
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			context.AfterFunc(r.alive, cancel)
+			return r, ctx, nil
+		}
+		return []Feed{{
+			List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+				r, ctx, err := reach(ctx)
+				if err != nil {
+					return nil, err
+				}
+				list := &example.PodList{}
+				return list, r.storage.GetList(ctx, "/pods", storage.ListOptions{
+					ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Recursive: true,
+					Predicate: storage.SelectionPredicate{Label: storage.Everything.Label, Field: storage.Everything.Field, Limit: opts.Limit},
+				}, list)
+			},
+			Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+				r, ctx, err := reach(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return r.storage.Watch(ctx, "/pods", storage.ListOptions{ResourceVersion: opts.ResourceVersion, Recursive: true, Predicate: storage.Everything})
+			},
+			Own: func(obj runtime.Object) (string, runtime.Object, error) {
+				if shared, ok := obj.(runtime.CacheableObject); ok {
+					obj = shared.GetObject()
+				}
+				pod := obj.(*example.Pod).DeepCopy()
+				return "/pods/" + pod.Name, pod, nil
+			},
+		}}, nil
+	}
+}
+
+// lease is a Lease that no API server keeps.
+type lease struct {
+	mu     sync.Mutex
+	record *resourcelock.LeaderElectionRecord
+}
+
+func (l *lease) lock(identity string, alive context.Context) resourcelock.Interface {
+	return &lock{lease: l, identity: identity, alive: alive}
+}
+
+type lock struct {
+	lease    *lease
+	identity string
+	alive    context.Context
+}
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.lease.mu.Lock()
+	defer l.lease.mu.Unlock()
+	if l.lease.record == nil {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "history")
+	}
+	record := *l.lease.record
+	return &record, fmt.Append(nil, record), nil
+}
+
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
+}
+
+// Update lets nobody release the Lease: whoever is killed does not.
+func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.lease.mu.Lock()
+	defer l.lease.mu.Unlock()
+	if l.alive.Err() != nil {
+		return errGone
+	}
+	l.lease.record = &record
+	return nil
+}
+
+func (l *lock) RecordEvent(string) {}
+func (l *lock) Identity() string   { return l.identity }
+func (l *lock) Describe() string   { return "history" }
+
+// client is a reflector: it lists, and watches from what it has seen.
+type client struct {
+	t       testing.TB
+	state   map[string]string
+	version string
+	relists int
+}
+
+// read follows a replica until nothing moves.
+func (c *client) read(r *replica) {
+	c.t.Helper()
+	if c.version == "" {
+		c.list(r)
+	}
+	w, err := r.storage.Watch(c.t.Context(), "/pods", storage.ListOptions{ResourceVersion: c.version, Recursive: true, Predicate: storage.Everything})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() {
+		w.Stop()
+		synctest.Wait()
+	}()
+	for {
+		synctest.Wait()
+		select {
+		case e := <-w.ResultChan():
+			if e.Type == watch.Error {
+				if err := apierrors.FromObject(e.Object); !apierrors.IsResourceExpired(err) {
+					c.t.Fatal(err)
+				}
+				c.version = ""
+				c.read(r)
+				return
+			}
+			c.receive(e)
+		default:
+			return
+		}
+	}
+}
+
+func (c *client) list(r *replica) {
+	list := &example.PodList{}
+	if err := r.storage.GetList(c.t.Context(), "/pods", storage.ListOptions{Recursive: true, Predicate: storage.Everything}, list); err != nil {
+		c.t.Fatal(err)
+	}
+	c.relists++
+	c.state, c.version = map[string]string{}, list.ResourceVersion
+	for _, pod := range list.Items {
+		c.state[pod.Name] = pod.Labels["l"]
+	}
+}
+
+func (c *client) receive(e watch.Event) {
+	pod := e.Object.(runtime.CacheableObject).GetObject().(*example.Pod)
+	before, _ := strconv.ParseUint(c.version, 10, 64)
+	now, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if err != nil || now <= before {
+		c.t.Fatalf("from %s to %s", c.version, pod.ResourceVersion)
+	}
+	c.version = pod.ResourceVersion
+	_, had := c.state[pod.Name]
+	switch {
+	case e.Type == watch.Added && !had, e.Type == watch.Modified && had:
+		c.state[pod.Name] = pod.Labels["l"]
+	case e.Type == watch.Deleted && had:
+		delete(c.state, pod.Name)
+	default:
+		c.t.Fatalf("%s of %s, had it: %t", e.Type, pod.Name, had)
+	}
+}

@@ -1,0 +1,251 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// longEnough is how long it takes until a replica goes on by itself.
+const longEnough = patienceAtStart + 2*retryPeriod
+
+func TestAVersionOfOneReplicaIsGoodAtAllOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b", "c")
+		c.complete()
+		<-time.After(longEnough)
+		c.found("p1", "1")
+		reader := &client{t: t}
+		for i, address := range []string{"a", "b", "c", "a", "c", "b"} {
+			c.found("p1", string(rune('a'+i)))
+			c.found("p2", string(rune('a'+i)))
+			reader.read(c.replicas[address])
+			if diff := cmp.Diff(map[string]string{"p1": string(rune('a' + i)), "p2": string(rune('a' + i))}, reader.state); diff != "" {
+				t.Errorf("at %s:\n%s", address, diff)
+			}
+		}
+		if reader.relists != 1 {
+			t.Errorf("listed %d times", reader.relists)
+		}
+	})
+}
+
+func TestTheHistoryGoesOnWhenTheReplicaThatOrdersIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		c.complete()
+		<-time.After(longEnough)
+		c.found("p1", "1")
+		reader := &client{t: t}
+		reader.read(c.replicas["a"])
+
+		c.kill("a")
+		c.found("p1", "2")
+		<-time.After(longEnough)
+		reader.read(c.replicas["b"])
+		if diff := cmp.Diff(map[string]string{"p1": "2"}, reader.state); diff != "" {
+			t.Error(diff)
+		}
+		if reader.relists != 1 {
+			t.Errorf("listed %d times", reader.relists)
+		}
+
+		c.start("a")
+		c.replicas["a"].found(t, "p1", "2")
+		c.complete()
+		<-time.After(longEnough)
+		reader.read(c.replicas["a"])
+		c.kill("b")
+		c.found("p1", "3")
+		<-time.After(longEnough)
+		reader.read(c.replicas["a"])
+		if diff := cmp.Diff(map[string]string{"p1": "3"}, reader.state); diff != "" {
+			t.Error(diff)
+		}
+		if reader.relists != 1 {
+			t.Errorf("listed %d times", reader.relists)
+		}
+	})
+}
+
+// Who gets the Lease of one that is gone is a matter of chance between those that stand for election.
+func TestAReplicaThatComesBackBeginsNoNewHistory(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, "a", "b")
+			c.complete()
+			<-time.After(longEnough)
+			c.found("p1", "1")
+			reader := &client{t: t}
+			reader.read(c.replicas["b"])
+
+			c.kill("a")
+			c.start("a")
+			c.found("p1", "2")
+			c.complete()
+			<-time.After(2 * longEnough)
+			c.found("p1", "3")
+			for _, address := range []string{"b", "a"} {
+				reader.read(c.replicas[address])
+				if diff := cmp.Diff(map[string]string{"p1": "3"}, reader.state); diff != "" {
+					t.Errorf("at %s:\n%s", address, diff)
+				}
+			}
+			if reader.relists != 1 {
+				t.Errorf("listed %d times", reader.relists)
+			}
+		})
+	}
+}
+
+func TestAReplicaThatReachesNobodyGoesOnByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		c.complete()
+		<-time.After(longEnough)
+		c.kill("a")
+		c.found("p1", "1")
+		<-time.After(patience + answerTimeout)
+		reader := &client{t: t}
+		reader.read(c.replicas["b"])
+		if diff := cmp.Diff(map[string]string{"p1": "1"}, reader.state); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestTheFirstReplicaWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a")
+		c.complete()
+		if !c.replicas["a"].log.Ready() {
+			t.Error("there is no Lease, and the only replica is not ready")
+		}
+	})
+}
+
+// Replicas find changes at different times, end and start; clients read now here, now there.
+func TestWhateverHappensReplicasAndClientsEndUpAlike(t *testing.T) {
+	relists, reads := 0, 0
+	for seed := range uint64(200) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, seed)
+				for range 100 {
+					w.step()
+				}
+				w.settle()
+				relists, reads = relists+w.reader.relists, reads+w.reads
+			})
+		})
+	}
+	t.Logf("%d reads, %d lists", reads, relists)
+}
+
+// world is a cluster in which things happen at random.
+type world struct {
+	*cluster
+	*rand.Rand
+	there  map[string]string
+	late   map[string][]string // names that a replica has yet to find, by address
+	reader *client
+	reads  int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		cluster: newCluster(t, "a", "b", "c"), Rand: rand.New(rand.NewPCG(seed, 0)),
+		there: map[string]string{}, late: map[string][]string{}, reader: &client{t: t},
+	}
+	w.complete()
+	<-time.After(longEnough)
+	return w
+}
+
+func (w *world) step() {
+	address := string(rune('a' + w.IntN(3)))
+	r, runs := w.replicas[address]
+	switch what := w.IntN(20); {
+	case what < 8:
+		w.change("p" + strconv.Itoa(w.IntN(6)))
+	case what < 11:
+		w.catchUp(address)
+	case what < 17 && runs && r.log.Ready():
+		w.reads++
+		w.reader.read(r)
+	case what < 18 && runs && len(w.replicas) > 1:
+		w.kill(address)
+	case what < 19 && !runs:
+		w.late[address] = nil
+		w.start(address)
+		for name, label := range w.there {
+			w.replicas[address].found(w, name, label)
+		}
+		w.complete()
+	}
+	<-time.After(time.Duration(w.IntN(1500)) * time.Millisecond)
+}
+
+// change has some replicas find a change at once, and others later.
+func (w *world) change(name string) {
+	delete(w.there, name)
+	if w.IntN(4) > 0 {
+		w.there[name] = strconv.Itoa(w.IntN(5))
+	}
+	for address, r := range w.replicas {
+		if w.IntN(3) > 0 {
+			r.found(w, name, w.there[name])
+		} else {
+			w.late[address] = append(w.late[address], name)
+		}
+	}
+	synctest.Wait()
+}
+
+func (w *world) catchUp(address string) {
+	if r, runs := w.replicas[address]; runs {
+		for _, name := range w.late[address] {
+			r.found(w, name, w.there[name])
+		}
+	}
+	w.late[address] = nil
+	synctest.Wait()
+}
+
+func (w *world) settle() {
+	for address := range w.replicas {
+		w.catchUp(address)
+	}
+	<-time.After(longEnough)
+	for address, r := range w.replicas {
+		w.reader.read(r)
+		if diff := cmp.Diff(w.there, w.reader.state); diff != "" {
+			w.Errorf("a client at %s (-there +seen):\n%s", address, diff)
+		}
+		another := &client{t: w}
+		another.list(r)
+		if diff := cmp.Diff(w.there, another.state); diff != "" {
+			w.Errorf("listed at %s (-there +seen):\n%s", address, diff)
+		}
+	}
+}
