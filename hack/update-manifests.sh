@@ -14,7 +14,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Renders the chart with its default values into artifacts/deploy, for kubectl apply -k. HELM names the program.
+# Renders the chart with its default values into artifacts/deploy, for kubectl apply -k, and what tests need with others.
+# HELM names the program.
 
 set -o errexit -o nounset -o pipefail
 
@@ -47,3 +48,9 @@ done
   (cd "${deploy}" && printf -- '- %s\n' *.yaml)
 } >"${scratch}/kustomization.yaml"
 mv "${scratch}/kustomization.yaml" "${deploy}/kustomization.yaml"
+
+{
+  echo "# Rendered from ${chart} by \`make generate\`, with sharedHistory=true."
+  "${HELM}" template workerimage-apiserver "${chart}" --namespace cozy-system \
+    --set sharedHistory=true --show-only templates/rbac.yaml | grep -v '^# Source: '
+} >test/e2e/testdata/rbac-shared-history.yaml

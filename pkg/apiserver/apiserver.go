@@ -43,6 +43,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/catalog"
 	"github.com/cozystack/workerimage-apiserver/pkg/catalogreport"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
+	"github.com/cozystack/workerimage-apiserver/pkg/history"
 	"github.com/cozystack/workerimage-apiserver/pkg/imagereport"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
@@ -80,6 +81,8 @@ type ExtraConfig struct {
 	// Window is how many events each kind keeps, for watches that go on and for lists of the past;
 	// memory.DefaultWindow if it is zero.
 	Window int
+	// SharedHistory has several replicas serve one history; nil where each serves its own.
+	SharedHistory *SharedHistory
 	// Background runs beside the server, each until its context is done.
 	Background []func(context.Context)
 }
@@ -119,15 +122,16 @@ func (c CompletedConfig) New() (*Server, error) {
 			First:    first,
 			Window:   c.extra.Window,
 			Attrs:    attributes,
+			Patience: c.extra.SharedHistory.patience(),
 			NotReady: func() string { return notReady(inv) },
 		})
 	}
-	logs := publisher{
-		images:  newLog(workerimage.Attributes),
-		entries: newLog(catalogentry.Attributes),
-		options: newLog(option.Attributes),
-		metrics: metrics.NewRecorder(),
+	logs := []*memory.Log{
+		imageLog:  newLog(workerimage.Attributes),
+		entryLog:  newLog(catalogentry.Attributes),
+		optionLog: newLog(option.Attributes),
 	}
+	journal, recorder := history.NewJournal(first, logs...), metrics.NewRecorder()
 	reporter := catalogreport.New(c.extra.Catalog, c.extra.Events)
 	goldens := imagereport.New(c.extra.GoldenEvents, clock.RealClock{})
 	inv = inventory.New(inventory.Config{
@@ -136,10 +140,10 @@ func (c CompletedConfig) New() (*Server, error) {
 		Platform:         c.extra.Platform,
 		Catalog:          c.extra.Catalog,
 		CatalogKey:       c.extra.CatalogKey,
-		Publisher:        logs,
+		Publisher:        publisher{journal, recorder},
 		ReportCatalog:    reporter.Report,
 		ReportImage:      goldens.Report,
-		Projected:        logs.metrics.Projected,
+		Projected:        recorder.Projected,
 		Clock:            clock.RealClock{},
 	})
 	writer := backend.New(backend.Config{
@@ -147,43 +151,46 @@ func (c CompletedConfig) New() (*Server, error) {
 		Claims:      c.extra.Claims,
 		Namespace:   c.extra.GoldensNamespace,
 		Plan:        planner(inv),
-		Observer:    inv,
+		Observer:    observer{inv, journal},
 	})
+	replicas := &replication{config: c.extra.SharedHistory, goldens: c.extra.GoldensNamespace, journal: journal}
+	background := append(c.extra.Background, inv.Run, goldens.Run, replicas.run)
 	callers := view.New(view.Config{
-		Authorizer:   logs.metrics.Authorizer(c.generic.Authorization.Authorizer),
+		Authorizer:   recorder.Authorizer(c.generic.Authorization.Authorizer),
 		PoolResource: inv.PoolResource,
+		SeesAll:      replicas.isReplica,
 	})
-	if err := installAPIGroup(generic, logs, inv, writer, callers, c.extra.GoldensNamespace); err != nil {
+	if err := installAPIGroup(generic, logs, inv, writer, callers, recorder, c.extra.GoldensNamespace); err != nil {
 		return nil, fmt.Errorf("install %s: %w", images.GroupName, err)
 	}
-	if err := generic.AddReadyzChecks(sourceChecks(inv)...); err != nil {
+	if err := generic.AddReadyzChecks(append(sourceChecks(inv), historyCheck(journal))...); err != nil {
 		return nil, err
 	}
 	return &Server{
 		Generic:    generic,
-		background: append(c.extra.Background, inv.Run, goldens.Run),
-		metrics:    append(reporter.Metrics(), logs.metrics.Metrics()...),
-		collector: metrics.NewCollector(logs.metrics, metrics.State{
+		background: background,
+		metrics:    append(reporter.Metrics(), recorder.Metrics()...),
+		collector: metrics.NewCollector(recorder, metrics.State{
 			Sources: inv.Health,
 			Work:    inv.Stats,
 			Logs: map[string]func() memory.LogStats{
-				"workerimages":   logs.images.Stats,
-				"catalogentries": logs.entries.Stats,
-				"options":        logs.options.Stats,
+				"workerimages":   logs[imageLog].Stats,
+				"catalogentries": logs[entryLog].Stats,
+				"options":        logs[optionLog].Stats,
 			},
 			Certificate: func() []byte { return certificate(c.generic.SecureServing) },
 		}),
 	}, nil
 }
 
-func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher, inv *inventory.Inventory, writer *backend.Backend,
-	callers *view.View, goldens string) error {
+func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs []*memory.Log, inv *inventory.Inventory, writer *backend.Backend,
+	callers *view.View, recorder *metrics.Recorder, goldens string) error {
 	codec := Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
 	workerImages, err := workerimage.NewREST(workerimage.Config{
 		Scheme: Scheme,
 		Codec:  codec,
 		Storage: memory.New(memory.Options{
-			Log:      logs.images,
+			Log:      logs[imageLog],
 			Backend:  writer,
 			Resource: images.Resource("workerimages"),
 			Prefix:   workerimage.KeyPrefix,
@@ -192,14 +199,14 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher,
 		Plan:      planner(inv),
 		Plannable: func() error { return plannable(inv) },
 		Rehearser: writer,
-		Observer:  logs.metrics,
+		Observer:  recorder,
 		View:      callers,
 	})
 	if err != nil {
 		return err
 	}
 	catalogEntries, err := catalogentry.NewREST(Scheme, codec, memory.New(memory.Options{
-		Log:      logs.entries,
+		Log:      logs[entryLog],
 		Resource: images.Resource("catalogentries"),
 		Prefix:   catalogentry.KeyPrefix,
 		NewFunc:  func() runtime.Object { return &images.CatalogEntry{} },
@@ -208,7 +215,7 @@ func installAPIGroup(generic *genericapiserver.GenericAPIServer, logs publisher,
 		return err
 	}
 	options, err := option.NewREST(Scheme, codec, memory.New(memory.Options{
-		Log:      logs.options,
+		Log:      logs[optionLog],
 		Resource: images.Resource("options"),
 		Prefix:   option.KeyPrefix,
 		NewFunc:  func() runtime.Object { return &images.Option{} },
@@ -253,15 +260,16 @@ func identity() string {
 	return host + "/" + uuid.NewString()
 }
 
-// Run serves until ctx is done, and returns when everything it started has ended.
+// Run serves until ctx is done, and returns when everything it started has ended. What is served stays up to date
+// while requests are still let in and finished.
 func (s *Server) Run(ctx context.Context) error {
 	defer register(ctx, s.metrics, s.collector)()
-	ctx, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
 	for _, run := range s.background {
-		background.Go(func() { run(ctx) })
+		background.Go(func() { run(running) })
 	}
 	return s.Generic.PrepareRun().RunWithContext(ctx)
 }

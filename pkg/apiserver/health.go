@@ -24,6 +24,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server/healthz"
 
+	"github.com/cozystack/workerimage-apiserver/pkg/history"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 )
 
@@ -37,6 +38,17 @@ func sourceChecks(inv *inventory.Inventory) []healthz.HealthChecker {
 		checks = append(checks, sourceCheck{health: func() inventory.SourceHealth { return inv.Health()[i] }})
 	}
 	return checks
+}
+
+// historyCheck fails until the logs have a history, of this replica or of another. Until then requests are turned
+// away.
+func historyCheck(journal *history.Journal) healthz.HealthChecker {
+	return healthz.NamedCheck("history", func(*http.Request) error {
+		if journal.HasHistory() {
+			return nil
+		}
+		return errors.New("another replica is about to order the changes, and does not answer yet")
+	})
 }
 
 type sourceCheck struct {

@@ -17,28 +17,39 @@ limitations under the License.
 package apiserver
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/history"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
+	"github.com/cozystack/workerimage-apiserver/pkg/projection"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/option"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/workerimage"
-	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
-// publisher puts what the inventory finds into the logs.
+// The logs of a journal.
+const (
+	imageLog = iota
+	entryLog
+	optionLog
+)
+
+// publisher puts what the inventory finds into the journal.
 type publisher struct {
-	images, entries, options *memory.Log
-	metrics                  *metrics.Recorder
+	journal *history.Journal
+	metrics *metrics.Recorder
 }
 
 var _ inventory.Publisher = publisher{}
 
 // PublishImage makes image the current object of that name, or removes it where image is nil.
 func (p publisher) PublishImage(name string, image *images.WorkerImage) error {
-	if err := publish(p.images, workerimage.KeyPrefix+"/"+name, image); err != nil {
+	if err := p.journal.Found(imageLog, imageKey(name), following(image, projection.ImageAfter)); err != nil {
 		return err
 	}
 	p.metrics.PublishedImage(name, image)
@@ -47,7 +58,7 @@ func (p publisher) PublishImage(name string, image *images.WorkerImage) error {
 
 // PublishEntry makes entry the current object of that name, or removes it where entry is nil.
 func (p publisher) PublishEntry(name string, entry *images.CatalogEntry) error {
-	if err := publish(p.entries, catalogentry.KeyPrefix+"/"+name, entry); err != nil {
+	if err := p.journal.Found(entryLog, entryKey(name), following(entry, projection.EntryAfter)); err != nil {
 		return err
 	}
 	p.metrics.PublishedEntry(name, entry)
@@ -56,26 +67,39 @@ func (p publisher) PublishEntry(name string, entry *images.CatalogEntry) error {
 
 // PublishOption makes option the current one of its name.
 func (p publisher) PublishOption(o *images.Option) error {
-	return publish(p.options, option.KeyPrefix+"/"+o.Namespace+"/"+o.Name, o)
+	return p.journal.Found(optionLog, optionKey(o), following(o, optionAfter))
 }
 
-func publish[O any, P interface {
+// Ready opens the logs to requests, once they have a history.
+func (p publisher) Ready() {
+	if err := p.journal.Complete(); err != nil {
+		utilruntime.HandleError(fmt.Errorf("publish what was found: %w", err))
+	}
+}
+
+// following returns what makes the object that is published next: a copy, since a log puts its version on what it
+// is given.
+func following[O any, P interface {
 	*O
 	runtime.Object
-}](log *memory.Log, key string, object P) error {
+}](object P, after func(published, object P) P) history.Object {
 	if object == nil {
-		_, err := log.Remove(key)
-		return err
+		return nil
 	}
-	// The log puts its version on what it is given.
-	own := *object
-	_, err := log.Apply(key, P(&own))
-	return err
+	return func(published runtime.Object) runtime.Object {
+		if published, ok := published.(P); ok {
+			return after(published, object)
+		}
+		own := *object
+		return P(&own)
+	}
 }
 
-// Ready opens the logs to requests.
-func (p publisher) Ready() {
-	p.images.SetReady(true)
-	p.entries.SetReady(true)
-	p.options.SetReady(true)
+func optionAfter(_, o *images.Option) *images.Option {
+	own := *o
+	return &own
 }
+
+func imageKey(name string) string       { return workerimage.KeyPrefix + "/" + name }
+func entryKey(name string) string       { return catalogentry.KeyPrefix + "/" + name }
+func optionKey(o *images.Option) string { return option.KeyPrefix + "/" + o.Namespace + "/" + o.Name }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
+	"github.com/cozystack/workerimage-apiserver/pkg/history"
 	"github.com/cozystack/workerimage-apiserver/pkg/inventory"
 	"github.com/cozystack/workerimage-apiserver/pkg/metrics"
 	"github.com/cozystack/workerimage-apiserver/pkg/registry/images/catalogentry"
@@ -34,16 +35,22 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
 )
 
-func newPublisher() publisher {
+func newPublisher(t *testing.T) (publisher, []*memory.Log) {
 	newLog := func() *memory.Log {
 		return memory.NewLog(memory.LogOptions{First: 1, Attrs: storage.DefaultClusterScopedAttr})
 	}
-	return publisher{images: newLog(), entries: newLog(), options: newLog(), metrics: metrics.NewRecorder()}
+	logs := []*memory.Log{imageLog: newLog(), entryLog: newLog(), optionLog: newLog()}
+	journal := history.NewJournal(1, logs...)
+	if err := journal.Lead(); err != nil {
+		t.Fatal(err)
+	}
+	return publisher{journal, metrics.NewRecorder()}, logs
 }
 
 // The inventory compares the next object with the one that it published last.
 func TestPublishingAnObjectDoesNotModifyIt(t *testing.T) {
-	p := newPublisher()
+	p, _ := newPublisher(t)
+	p.Ready()
 	image := &images.WorkerImage{ObjectMeta: metav1.ObjectMeta{Name: "talos-worker-aaa-v1.13.6", UID: "1"}}
 	entry := &images.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: "talos-worker-aaa-v1.13.6", UID: "2"}}
 	choices := &images.Option{ObjectMeta: metav1.ObjectMeta{Namespace: "cozy-public", Name: "workerimage", UID: "3"}}
@@ -64,7 +71,8 @@ func TestPublishingAnObjectDoesNotModifyIt(t *testing.T) {
 
 func TestWhatIsGoneIsRemovedFromItsLogAlone(t *testing.T) {
 	const name = "talos-worker-aaa-v1.13.6"
-	p := newPublisher()
+	p, logs := newPublisher(t)
+	p.Ready()
 	if err := errors.Join(
 		p.PublishImage(name, &images.WorkerImage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}),
 		p.PublishEntry(name, &images.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "2"}}),
@@ -72,28 +80,29 @@ func TestWhatIsGoneIsRemovedFromItsLogAlone(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if image, _ := p.images.Get(workerimage.KeyPrefix + "/" + name); image != nil {
+	if image, _ := logs[imageLog].Get(workerimage.KeyPrefix + "/" + name); image != nil {
 		t.Errorf("the image is still there: %v", image)
 	}
-	if entry, _ := p.entries.Get(catalogentry.KeyPrefix + "/" + name); entry == nil {
+	if entry, _ := logs[entryLog].Get(catalogentry.KeyPrefix + "/" + name); entry == nil {
 		t.Error("the entry is gone as well")
 	}
 }
 
 func TestAllLogsOpenTogether(t *testing.T) {
-	p := newPublisher()
-	if p.images.Ready() || p.entries.Ready() || p.options.Ready() {
+	p, logs := newPublisher(t)
+	if logs[imageLog].Ready() || logs[entryLog].Ready() || logs[optionLog].Ready() {
 		t.Error("a log is open before all is published")
 	}
 	p.Ready()
-	if !p.images.Ready() || !p.entries.Ready() || !p.options.Ready() {
+	if !logs[imageLog].Ready() || !logs[entryLog].Ready() || !logs[optionLog].Ready() {
 		t.Error("a log is closed although all is published")
 	}
 }
 
 func TestWhatIsPublishedIsMeasured(t *testing.T) {
 	const name = "talos-worker-aaa-v1.13.6"
-	p := newPublisher()
+	p, _ := newPublisher(t)
+	p.Ready()
 	registry := basemetrics.NewKubeRegistry()
 	registry.CustomMustRegister(metrics.NewCollector(p.metrics, metrics.State{
 		Sources:     func() []inventory.SourceHealth { return nil },

@@ -104,7 +104,9 @@ func (p *program) start(options stack.Options) (*stack.Stack, error) {
 	if options.Server, err = p.build(); err != nil {
 		return nil, err
 	}
-	options.Manifests = filepath.Join(root, "artifacts", "deploy")
+	if options.Manifests == "" {
+		options.Manifests = filepath.Join(root, "artifacts", "deploy")
+	}
 	return stack.Start(context.Background(), options)
 }
 

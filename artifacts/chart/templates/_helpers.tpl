@@ -30,3 +30,7 @@ subjects:
   name: {{ include "name" . }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{- define "sharesHistory" -}}
+{{- if and .Values.sharedHistory (gt (int .Values.replicas) 1) }}true{{ end }}
+{{- end }}

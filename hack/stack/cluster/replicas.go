@@ -18,6 +18,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/rest"
@@ -54,15 +55,31 @@ func (c *Cluster) ReplicaConfig(i int) *rest.Config {
 
 // AwaitReplica returns when a replica is ready.
 func (c *Cluster) AwaitReplica(ctx context.Context, i int) error {
+	return await(ctx, c.Replica(i), func(ctx context.Context) error { return c.replicaReady(ctx, i) })
+}
+
+func (c *Cluster) awaitAnyReplica(ctx context.Context) error {
+	return await(ctx, ServerName, func(ctx context.Context) error {
+		var failures []error
+		for i := range c.Replicas() {
+			err := c.replicaReady(ctx, i)
+			if err == nil {
+				return nil
+			}
+			failures = append(failures, err)
+		}
+		return errors.Join(failures...)
+	})
+}
+
+func (c *Cluster) replicaReady(ctx context.Context, i int) error {
 	config := c.configFor(c.replicaPort(i))
 	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return err
 	}
-	return await(ctx, c.Replica(i), func(ctx context.Context) error {
-		return client.Get().AbsPath("/readyz").Do(ctx).Error()
-	})
+	return client.Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // RollReplica replaces a replica as a Deployment does: it gets no new connections while it ends, and again when it is

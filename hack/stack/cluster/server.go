@@ -22,14 +22,11 @@ import (
 	"fmt"
 	"slices"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/process"
 )
@@ -42,8 +39,6 @@ const (
 	MaxReplicas = 5
 
 	serverNamespace = "cozy-system"
-	// tokenSeconds is longer than any stack runs: nobody renews the token.
-	tokenSeconds int64 = 30 * 24 * 60 * 60
 )
 
 // ServerOptions say how to run the server under development.
@@ -89,7 +84,7 @@ func (c *Cluster) startServer(ctx context.Context) error {
 			return err
 		}
 	}
-	kubeconfig, err := c.serverKubeconfig(ctx)
+	kubeconfig, err := c.credentials.kubeconfig(ServerName, serverNamespace, serviceAccountUser(serverNamespace, ServerName), serviceAccountGroups(serverNamespace)...)
 	if err != nil {
 		return err
 	}
@@ -102,20 +97,14 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	if err := c.startBalancer(ctx); err != nil {
 		return err
 	}
-	if err := c.awaitServer(ctx); err != nil {
+	if err := c.awaitAnyReplica(ctx); err != nil {
 		return err
 	}
-	return c.register(ctx, entrance)
-}
-
-// serverKubeconfig is the access of the server's service account, which a pod finds in its files.
-func (c *Cluster) serverKubeconfig(ctx context.Context) (string, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(tokenSeconds)}}
-	token, err := c.client.CoreV1().ServiceAccounts(serverNamespace).CreateToken(ctx, ServerName, request, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("get a token of %s/%s: %w", serverNamespace, ServerName, err)
+	// Replicas find in the APIService how to trust one another.
+	if err := c.register(ctx, entrance); err != nil {
+		return err
 	}
-	return c.credentials.tokenKubeconfig(ServerName, serverNamespace, token.Status.Token)
+	return c.awaitServer(ctx)
 }
 
 // argsOf returns the arguments of the one container of a Deployment.
@@ -144,6 +133,7 @@ func (c *Cluster) serverArgs(replica int, kubeconfig string) []string {
 		fmt.Sprintf("--secure-port=%d", c.slot.port(c.replicaPort(replica))),
 		"--bind-address=127.0.0.1",
 		"--shutdown-delay-duration=0s",
+		fmt.Sprintf("--history-address=127.0.0.1:%d", c.slot.port(c.replicaPort(replica))),
 	}, c.options.Server.Args...)
 }
 

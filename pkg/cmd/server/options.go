@@ -19,6 +19,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ type Options struct {
 	Logs        *logs.Options
 	Images      *ImagesOptions
 	Serving     *ServingOptions
+	History     *HistoryOptions
 	Snapshot    *SnapshotOptions
 }
 
@@ -97,6 +99,7 @@ func NewOptions() *Options {
 			Platform:         golden.ID{SchematicID: defaultSchematicID, Version: defaultVersion},
 		},
 		Serving:  &ServingOptions{Validity: defaultServingValidity},
+		History:  &HistoryOptions{},
 		Snapshot: &SnapshotOptions{},
 	}
 }
@@ -115,6 +118,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 		"Schematic id that a pool consumes which pins none.")
 	fs.StringVar(&o.Images.Platform.Version, "default-talos-version", o.Images.Platform.Version,
 		"Talos version that a pool consumes which pins none.")
+	o.History.AddFlags(sets.FlagSet("history"))
 	o.Snapshot.AddFlags(sets.FlagSet("snapshot"))
 	o.Recommended.CoreAPI.AddFlags(sets.FlagSet("cluster"))
 	o.Recommended.SecureServing.AddFlags(sets.FlagSet("secure serving"))
@@ -142,7 +146,7 @@ func (o *Options) Complete() error {
 // Validate returns every fault in the options.
 func (o *Options) Validate() error {
 	errs := o.Recommended.Validate()
-	for _, err := range append(o.Images.validate(), o.Serving.validate(o.Recommended, o.Snapshot.Enabled())...) {
+	for _, err := range slices.Concat(o.Images.validate(), o.Serving.validate(o.Recommended, o.Snapshot.Enabled()), o.History.validate()) {
 		errs = append(errs, err)
 	}
 	errs = append(errs, o.Snapshot.validate(o.Recommended)...)
@@ -216,11 +220,11 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	if o.Snapshot.Enabled() {
 		return config, o.Snapshot.applyTo(ctx, config)
 	}
-	return config, connect(ctx, config)
+	return config, o.connect(ctx, config)
 }
 
 // connect lets the server read from and write to the cluster that the configuration names.
-func connect(ctx context.Context, config *apiserver.Config) error {
+func (o *Options) connect(ctx context.Context, config *apiserver.Config) error {
 	if config.Generic.ClientConfig == nil {
 		return errors.New("no cluster to read from: give --kubeconfig, run in a pod, or use --snapshot")
 	}
@@ -237,6 +241,7 @@ func connect(ctx context.Context, config *apiserver.Config) error {
 		return err
 	}
 	config.Extra.Sources = inventory.NewClusterSources(kube, dyn, config.Extra.Catalog)
+	config.Extra.SharedHistory = o.History.share(client, kube, dyn)
 	namespace := config.Extra.GoldensNamespace
 	config.Extra.DataVolumes = dyn.Resource(cdiv1.SchemeGroupVersion.WithResource("datavolumes")).Namespace(namespace)
 	config.Extra.Claims = dyn.Resource(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")).Namespace(namespace)

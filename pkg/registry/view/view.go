@@ -42,7 +42,7 @@ const (
 	allNamespaces = ""
 )
 
-// Config is what a View needs. All of it is required.
+// Config is what a View needs. All of it is required, except where it says otherwise.
 type Config struct {
 	// Authorizer answers what a caller may do. It is asked again at short intervals while a watch is open, so
 	// it had better cache its answers.
@@ -50,12 +50,15 @@ type Config struct {
 	// PoolResource is the resource that serves the pools. Its name is * while it is not known, and pools are
 	// shown only to those who may get everything of its group.
 	PoolResource func() schema.GroupVersionResource
+	// SeesAll names users who see everything, of whom nobody is asked. It may be nil.
+	SeesAll func(user string) bool
 }
 
 // View decides which pools a caller sees.
 type View struct {
 	authorizer   authorizer.UnconditionalAuthorizer
 	poolResource func() schema.GroupVersionResource
+	knownToSee   func(user string) bool
 	// refusals bounds how often refusals are asked about again, by all watches together.
 	refusals flowcontrol.RateLimiter
 }
@@ -65,6 +68,7 @@ func New(config Config) *View {
 	return &View{
 		authorizer:   config.Authorizer,
 		poolResource: config.PoolResource,
+		knownToSee:   config.SeesAll,
 		refusals:     flowcontrol.NewTokenBucketRateLimiter(refusalsPerSecond, refusalsPerSecond*int(askAgainPeriod/time.Second)),
 	}
 }
@@ -244,6 +248,12 @@ func (c *Caller) visible(pools []images.PoolStatus) []images.PoolStatus {
 func (c *Caller) ask(ctx context.Context, namespaces []string) (allowed []bool, err error) {
 	allowed = make([]bool, len(namespaces))
 	if c.user == nil {
+		return allowed, nil
+	}
+	if c.view.knownToSee != nil && c.view.knownToSee(c.user.GetName()) {
+		for i := range allowed {
+			allowed[i] = true
+		}
 		return allowed, nil
 	}
 	resource := c.view.poolResource()
