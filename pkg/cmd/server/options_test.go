@@ -57,6 +57,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		{"a certificate that expires before its successor can be used", func(o *Options) {
 			o.Serving.Secret, o.Serving.Validity = "cozy-system/serving", time.Hour
 		}, "--serving-validity"},
+		{"a Lease that is in no namespace", func(o *Options) { o.History.Lease, o.History.Address = "history", "10.0.0.1:6443" }, "--history-lease: Invalid"},
+		{"a Lease without an address", func(o *Options) { o.History.Lease = "cozy-system/history" }, "--history-address: Invalid"},
+		{"an address without a port", func(o *Options) { o.History.Lease, o.History.Address = "cozy-system/history", "10.0.0.1" }, "--history-address: Invalid"},
 		{"a shutdown that is over before it begins", func(o *Options) { o.Serving.ShutdownDelay = -time.Second }, "--shutdown-delay-duration"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
