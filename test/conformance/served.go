@@ -83,7 +83,8 @@ func (r *Resource) except(clauses []clause, why string) {
 
 const driverLabel = "conformance.cozystack.io/selected"
 
-// LabelDriver labels the object of a resource that has not changed for longest, and returns nil if there is none.
+// LabelDriver labels the object of a resource that has not changed for longest, the first aside, and returns nil if there
+// is none.
 func LabelDriver(ctx context.Context, config *rest.Config, r Resource) (*Driver, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -102,7 +103,8 @@ func LabelDriver(ctx context.Context, config *rest.Config, r Resource) (*Driver,
 	if len(l.Items) == 0 {
 		return nil, nil
 	}
-	oldest := slices.MinFunc(l.Items, func(a, b unstructured.Unstructured) int {
+	// The first object is on the first page of a list, which clauses read before they make changes.
+	oldest := slices.MinFunc(l.Items[min(1, len(l.Items)-1):], func(a, b unstructured.Unstructured) int {
 		// What is served is well formed, or clauses say so.
 		order, _ := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 		return order
