@@ -112,13 +112,13 @@ func (in *inputs) change() string {
 	switch n := in.IntN(100); {
 	case n < 32:
 		return in.changeGolden()
-	case n < 47:
+	case n < 50:
 		return in.changeClaim()
-	case n < 62:
+	case n < 65:
 		return in.changeDisk()
-	case n < 80:
+	case n < 82:
 		return in.changePool()
-	case n < 86:
+	case n < 87:
 		return in.changeClass()
 	case n < 91:
 		return in.changeProfile()
@@ -280,7 +280,7 @@ func (in *inputs) newPool(o *unstructured.Unstructured) {
 	if in.oneIn(8) {
 		set(o, map[string]any{}, "spec", "osImage", "factory")
 	}
-	set(o, pick(in.Rand, append(classes, "")), "spec", "storageClass")
+	set(o, pick(in.Rand, []string{"", "", "replicated", "local"}), "spec", "storageClass")
 	in.modifyPool(o)
 }
 
@@ -302,7 +302,7 @@ func (in *inputs) changeClaim() string {
 	switch in.IntN(5) {
 	case 0:
 		name = otherClaim
-	case 1:
+	case 1, 2:
 		namespace, name = pick(in.Rand, tenants), fmt.Sprintf("disk-%d", in.IntN(3))
 	}
 	key := namespace + "/" + name

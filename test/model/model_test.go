@@ -40,8 +40,15 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	klog.LogToStderr(false) // sources are broken all the time
-	klog.SetOutput(io.Discard)
+	logs := flag.NewFlagSet("logs", flag.ExitOnError)
+	klog.InitFlags(logs)
+	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := logs.Set(name, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	klog.SetOutput(io.Discard) // sources are broken all the time
 	os.Exit(m.Run())
 }
 

@@ -211,6 +211,11 @@ func (w *world) disturb(s *source) {
 		s.endWatches()
 	case 5:
 		w.did("%s must be listed again", s.name)
+		s.hold()
+		for range w.IntN(6) { // of which a list alone can tell, where they are of this kind
+			w.tally.Changes++
+			w.did("%s", w.in.change())
+		}
 		s.expire()
 	default:
 		w.did("%s fails", s.name)
