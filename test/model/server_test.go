@@ -35,7 +35,7 @@ import (
 )
 
 // window is how many events each kind keeps: few, so that watches are overtaken and lists of the past expire.
-const window = 24
+const window = 8
 
 // server is the real one, except that nobody connects to its socket: requests are handed to its handler.
 type server struct {
