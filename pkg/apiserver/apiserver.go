@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,7 +155,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		Observer:    observer{inv, journal},
 	})
 	replicas := &replication{config: c.extra.SharedHistory, goldens: c.extra.GoldensNamespace, journal: journal}
-	background := append(c.extra.Background, inv.Run, goldens.Run, replicas.run)
+	background := slices.Concat(c.extra.Background, []func(context.Context){inv.Run, goldens.Run, replicas.run})
 	callers := view.New(view.Config{
 		Authorizer:   recorder.Authorizer(c.generic.Authorization.Authorizer),
 		PoolResource: inv.PoolResource,

@@ -45,6 +45,7 @@ var errGone = errors.New("connection refused")
 type cluster struct {
 	*testing.T
 	lease    lease
+	mu       sync.Mutex // is held to change replicas, and to read them elsewhere than in the test
 	replicas map[string]*replica
 	started  int
 }
@@ -69,7 +70,7 @@ type replica struct {
 	journal *Journal
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
-	alive   context.Context
+	down    <-chan struct{}
 }
 
 // start starts a replica that has found nothing yet, and returns when nothing moves any more.
@@ -82,10 +83,13 @@ func (c *cluster) start(address string) *replica {
 		Log: log, Resource: schema.GroupResource{Resource: "pods"}, Prefix: "/pods",
 		NewFunc: func() runtime.Object { return &example.Pod{} },
 	})
-	r.alive, r.stop = context.WithCancel(context.Background())
+	alive, stop := context.WithCancel(context.Background())
+	r.down, r.stop = alive.Done(), stop
+	c.mu.Lock()
 	c.replicas[address] = r
-	replicator := New(Config{Journal: r.journal, Lock: c.lease.lock(Identity(address), r.alive), Peer: c.peer(r.alive), Clock: clock.RealClock{}})
-	r.ended.Go(func() { replicator.Run(r.alive) })
+	c.mu.Unlock()
+	replicator := New(Config{Journal: r.journal, Lock: c.lease.lock(Identity(address), r.down), Peer: c.peer(alive), Clock: clock.RealClock{}})
+	r.ended.Go(func() { replicator.Run(alive) })
 	synctest.Wait()
 	return r
 }
@@ -96,7 +100,9 @@ func (c *cluster) kill(address string) {
 	if !ok {
 		return
 	}
+	c.mu.Lock()
 	delete(c.replicas, address)
+	c.mu.Unlock()
 	r.stop()
 	r.ended.Wait()
 }
@@ -134,12 +140,20 @@ func (c *cluster) complete() {
 func (c *cluster) peer(caller context.Context) func(context.Context, string) ([]Feed, error) {
 	return func(_ context.Context, address string) ([]Feed, error) {
 		reach := func(ctx context.Context) (*replica, context.Context, error) {
+			c.mu.Lock()
 			r, ok := c.replicas[address]
+			c.mu.Unlock()
 			if !ok || !r.log.Ready() || caller.Err() != nil {
 				return nil, nil, errGone
 			}
 			ctx, cancel := context.WithCancel(ctx)
-			context.AfterFunc(r.alive, cancel)
+			go func() {
+				defer cancel()
+				select {
+				case <-r.down:
+				case <-ctx.Done():
+				}
+			}()
 			return r, ctx, nil
 		}
 		return []Feed{{
@@ -178,14 +192,14 @@ type lease struct {
 	record *resourcelock.LeaderElectionRecord
 }
 
-func (l *lease) lock(identity string, alive context.Context) resourcelock.Interface {
-	return &lock{lease: l, identity: identity, alive: alive}
+func (l *lease) lock(identity string, down <-chan struct{}) resourcelock.Interface {
+	return &lock{lease: l, identity: identity, down: down}
 }
 
 type lock struct {
 	lease    *lease
 	identity string
-	alive    context.Context
+	down     <-chan struct{}
 }
 
 func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -206,8 +220,10 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.lease.mu.Lock()
 	defer l.lease.mu.Unlock()
-	if l.alive.Err() != nil {
+	select {
+	case <-l.down:
 		return errGone
+	default:
 	}
 	l.lease.record = &record
 	return nil
