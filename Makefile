@@ -104,7 +104,7 @@ SEEDS ?= 10000
 .PHONY: soak
 soak: ## Many sequences of the model test, with -race. SEEDS=10000 says how many; docs/reliability.md what of.
 	@mkdir -p _output
-	GOGC=400 go test -race -count=1 -timeout 0 ./test/model -seeds $(SEEDS) -report $(abspath _output/soak.md)
+	GOGC=400 GOMEMLIMIT=6GiB go test -race -count=1 -timeout 0 ./test/model -seeds $(SEEDS) -report $(abspath _output/soak.md)
 	@cat _output/soak.md
 
 .PHONY: picker-test
