@@ -37,6 +37,8 @@ const (
 	watchesPerConnection = 80
 	// manyWatches take so much memory that the rest of the server makes no difference.
 	manyWatches = 100
+	// betweenChanges is the least time between two changes of an image.
+	betweenChanges = 2 * time.Second
 	// frameBuffer holds an event.
 	frameBuffer = 16 << 10
 	// firstRestart tells the restarts that are written here from others.
@@ -66,9 +68,12 @@ type EventCost struct {
 
 func (b *bench) measureEvents(ctx context.Context, images int) ([]EventCell, error) {
 	var cells []EventCell
-	// No image changes twice: the second change could wait for the first to be a second old.
-	changes := min(b.options.changes, images/len(b.options.watchers))
+	changes := min(b.options.changes, images)
 	for i, watchers := range b.options.watchers {
+		// The second change of an image waits until the first is a second old.
+		if err := pause(ctx, betweenChanges); err != nil {
+			return nil, err
+		}
 		cell, err := b.measureWatchers(ctx, watchers, i*changes, changes)
 		if err != nil {
 			return nil, fmt.Errorf("send changes to %d watchers: %w", watchers, err)
@@ -87,7 +92,7 @@ type change struct {
 	audience  *audience
 }
 
-func (b *bench) measureWatchers(ctx context.Context, watchers, first, changes int) (cell EventCell, err error) {
+func (b *bench) measureWatchers(ctx context.Context, watchers, made, changes int) (cell EventCell, err error) {
 	before, err := b.serverMemory(ctx)
 	if err != nil {
 		return cell, err
@@ -121,7 +126,7 @@ func (b *bench) measureWatchers(ctx context.Context, watchers, first, changes in
 	if err != nil {
 		return cell, err
 	}
-	turns, err := b.change(ctx, variants, first, changes)
+	turns, err := b.change(ctx, variants, made, changes)
 	if err := errors.Join(err, stopProfile()); err != nil {
 		return cell, err
 	}
@@ -129,13 +134,13 @@ func (b *bench) measureWatchers(ctx context.Context, watchers, first, changes in
 	return cell, nil
 }
 
-// change changes as many images as are wanted, the variants in turn.
-func (b *bench) change(ctx context.Context, variants []*change, first, changes int) ([][]turn, error) {
+// change changes as many images as are wanted, the variants in turn. No two changes write the same.
+func (b *bench) change(ctx context.Context, variants []*change, made, changes int) ([][]turn, error) {
 	turns := make([][]turn, len(variants))
 	for n := range changes {
 		for i := range variants {
 			i = (i + n) % len(variants)
-			t, err := b.changeOne(ctx, variants[i], goldenName(first+n), firstRestart+first+n)
+			t, err := b.changeOne(ctx, variants[i], goldenName(n), firstRestart+made+n)
 			if err != nil {
 				return nil, err
 			}

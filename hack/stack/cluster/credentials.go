@@ -60,9 +60,18 @@ func (c *credentials) kubeconfig(name, namespace, user string, groups ...string)
 	if err != nil {
 		return "", err
 	}
+	return c.writeKubeconfig(name, namespace, &clientcmdapi.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key})
+}
+
+// tokenKubeconfig writes NAME.kubeconfig, complete in itself, for the bearer of a token, and returns its path.
+func (c *credentials) tokenKubeconfig(name, namespace, token string) (string, error) {
+	return c.writeKubeconfig(name, namespace, &clientcmdapi.AuthInfo{Token: token})
+}
+
+func (c *credentials) writeKubeconfig(name, namespace string, user *clientcmdapi.AuthInfo) (string, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["stack"] = &clientcmdapi.Cluster{Server: c.server, CertificateAuthorityData: c.authority.Cert}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}
+	config.AuthInfos[name] = user
 	config.Contexts["stack"] = &clientcmdapi.Context{Cluster: "stack", AuthInfo: name, Namespace: namespace}
 	config.CurrentContext = "stack"
 	path := c.dir.file(name + ".kubeconfig")

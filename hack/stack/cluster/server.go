@@ -22,11 +22,14 @@ import (
 	"fmt"
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/process"
 )
@@ -39,6 +42,8 @@ const (
 	MaxReplicas = 5
 
 	serverNamespace = "cozy-system"
+	// tokenSeconds is longer than any stack runs: nobody renews the token.
+	tokenSeconds int64 = 30 * 24 * 60 * 60
 )
 
 // ServerOptions say how to run the server under development.
@@ -84,7 +89,7 @@ func (c *Cluster) startServer(ctx context.Context) error {
 			return err
 		}
 	}
-	kubeconfig, err := c.credentials.kubeconfig(ServerName, serverNamespace, serviceAccountUser(serverNamespace, ServerName), serviceAccountGroups(serverNamespace)...)
+	kubeconfig, err := c.serverKubeconfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,6 +110,16 @@ func (c *Cluster) startServer(ctx context.Context) error {
 		return err
 	}
 	return c.awaitServer(ctx)
+}
+
+// serverKubeconfig is the access of the server's service account, which a pod finds in its files.
+func (c *Cluster) serverKubeconfig(ctx context.Context) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(tokenSeconds)}}
+	token, err := c.client.CoreV1().ServiceAccounts(serverNamespace).CreateToken(ctx, ServerName, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get a token of %s/%s: %w", serverNamespace, ServerName, err)
+	}
+	return c.credentials.tokenKubeconfig(ServerName, serverNamespace, token.Status.Token)
 }
 
 // argsOf returns the arguments of the one container of a Deployment.
