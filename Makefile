@@ -10,10 +10,12 @@ CACHE := $(or $(WORKERIMAGE_CACHE),$(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
 HELM_VERSION := v4.3.2
+CRD_REF_DOCS_VERSION := v0.2.0
 PROMTOOL_VERSION := v0.316.0
 GOLANGCI_LINT := $(CACHE)/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK := $(CACHE)/tools/govulncheck-$(GOVULNCHECK_VERSION)
 HELM := $(CACHE)/tools/helm-$(HELM_VERSION)
+CRD_REF_DOCS := $(CACHE)/tools/crd-ref-docs-$(CRD_REF_DOCS_VERSION)
 PROMTOOL := $(CACHE)/tools/promtool-$(PROMTOOL_VERSION)
 
 MODULE := github.com/cozystack/workerimage-apiserver
@@ -147,8 +149,10 @@ vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
 	$(GOVULNCHECK) ./cmd/... ./pkg/...
 
 .PHONY: generate
-generate: $(HELM) ## Generate deepcopy, conversion, defaults, OpenAPI and clients, the documentation of the Terraform provider and, from the chart, manifests.
+generate: $(HELM) $(CRD_REF_DOCS) ## Generate what follows from the types, the chart and the Terraform provider: code, clients, manifests, reference pages.
 	hack/update-codegen.sh
+	$(CRD_REF_DOCS) --source-path=pkg/apis/images/v1alpha1 --config=hack/api-reference.yaml --renderer=markdown \
+		--log-level=ERROR --output-path=docs/api-reference.md
 	hack/update-terraform-types.sh
 	hack/update-terraform-docs.sh
 	go run ./hack/chartdocs artifacts/chart
@@ -175,6 +179,10 @@ $(GOLANGCI_LINT):
 $(GOVULNCHECK):
 	GOBIN=$(CACHE)/tools/build go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	mv $(CACHE)/tools/build/govulncheck $@
+
+$(CRD_REF_DOCS):
+	GOBIN=$(CACHE)/tools/build go install github.com/elastic/crd-ref-docs@$(CRD_REF_DOCS_VERSION)
+	mv $(CACHE)/tools/build/crd-ref-docs $@
 
 $(HELM):
 	@echo "Building helm $(HELM_VERSION) (about two minutes on two cores, once)."

@@ -26,6 +26,7 @@ import (
 // +genclient
 // +genclient:nonNamespaced
 // +genclient:noStatus
+// +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // WorkerImage is a golden: a Talos OS image, imported once by CDI as a DataVolume, that worker VMs boot
@@ -303,6 +304,7 @@ type WorkerImageList struct {
 // +genclient:nonNamespaced
 // +genclient:noStatus
 // +genclient:onlyVerbs=get,list,watch
+// +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // CatalogEntry is an image that could be: one that the operator's catalog declares, or one that a pool
@@ -394,6 +396,7 @@ type CatalogEntryList struct {
 
 // +genclient
 // +genclient:onlyVerbs=get,list,watch
+// +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // Option is a list of choices for a form field that names it as its source.
