@@ -74,7 +74,7 @@ unit: ## Tests that need no cluster, the storage conformance suite among them.
 .PHONY: e2e
 e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
-	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m $$(go list ./test/... | grep -v /test/terraform)
+	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m $$(go list ./test/... | grep -v -e /test/terraform -e /test/chaos)
 
 # Any of the three will do; the first that is there is used.
 CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(shell command -v $(tool))))
@@ -108,6 +108,12 @@ soak: ## Many sequences of the model test, with -race. SEEDS=10000 says how many
 	@mkdir -p _output
 	GOGC=400 GOMEMLIMIT=6GiB go test -race -count=1 -timeout 0 ./test/model -seeds $(SEEDS) -report $(abspath _output/soak.md)
 	@cat _output/soak.md
+
+.PHONY: chaos
+chaos: $(STACK) ## Break what the server stands on, on the real stack: about ten minutes. CHAOS='-run Flip' selects; docs/reliability.md.
+	$(STACK) build
+	@mkdir -p _output
+	go test -count=1 -v -timeout 60m ./test/chaos $(CHAOS) -args -report=$(abspath _output/chaos.md)
 
 .PHONY: picker-test
 picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a stack of its own. Installs nothing.

@@ -1,0 +1,396 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
+	imagesclient "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/stack"
+)
+
+const (
+	// patience is how long anything may take on a machine that is busy with other things. What takes longer hangs.
+	patience = 2 * time.Minute
+	interval = 20 * time.Millisecond
+
+	group        = "/apis/images.cozystack.io/v1alpha1"
+	workerImages = group + "/workerimages"
+)
+
+var (
+	dataVolumes    = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	pools          = schema.GroupVersionResource{Group: "apps.cozystack.io", Version: "v1alpha1", Resource: "kubernetesnodeses"}
+	claims         = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	configMaps     = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	storageClasses = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+)
+
+// platform is a stack, seen by its administrator.
+type platform struct {
+	*stack.Stack
+	access
+	dynamic dynamic.Interface
+}
+
+// access is a way to the server, past a cluster's API server or through it.
+type access struct {
+	host   string
+	http   *http.Client
+	images imagesclient.WorkerImageInterface
+}
+
+func singleServer(t *testing.T) *platform {
+	t.Helper()
+	return newPlatform(t, shared.single.get(t))
+}
+
+func threeReplicas(t *testing.T) *platform {
+	t.Helper()
+	p := newPlatform(t, shared.replicas.get(t))
+	p.Balancer().Spread()
+	return p
+}
+
+func newPlatform(t *testing.T, s *stack.Stack) *platform {
+	t.Helper()
+	config := s.RESTConfig()
+	dynamicClient, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &platform{Stack: s, access: newAccess(t, config), dynamic: dynamicClient}
+}
+
+func newAccess(t *testing.T, config *rest.Config) access {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, err := versioned.NewForConfigAndClient(config, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return access{host: config.Host, http: client, images: images.ImagesV1alpha1().WorkerImages()}
+}
+
+// direct is access to one replica that does not depend on kube-apiserver to be passed on.
+func (p *platform) direct(t *testing.T, replica int) access {
+	t.Helper()
+	return newAccess(t, p.ReplicaConfig(replica))
+}
+
+// answer is a response as it comes over the wire.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	took   time.Duration
+}
+
+// ask sends one request, and does not try again.
+func (a access) ask(ctx context.Context, path string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.host+path, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	response, err := a.http.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return answer{status: response.StatusCode, header: response.Header, body: body, took: time.Since(began)}, err
+}
+
+// onlooker is somebody who asks the same question again and again.
+type onlooker struct {
+	mu      sync.Mutex
+	answers []answer
+	errs    []error
+	stop    func()
+}
+
+// look asks until it is told to stop, or the test ends.
+func (a access) look(t *testing.T, path string) *onlooker {
+	t.Helper()
+	o := &onlooker{}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		wait.UntilWithContext(ctx, func(ctx context.Context) { o.add(a.ask(ctx, path)) }, interval)
+	})
+	o.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(o.stop)
+	return o
+}
+
+func (o *onlooker) add(a answer, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.errs = append(o.errs, err)
+		return
+	}
+	o.answers = append(o.answers, a)
+}
+
+// check ends the looking and fails the test for every answer but the expected. It returns the slowest answer.
+func (o *onlooker) check(t *testing.T, what string, expected ...int) (slowest time.Duration) {
+	t.Helper()
+	o.stop()
+	for _, err := range o.errs {
+		t.Errorf("%s: %v", what, err)
+	}
+	if len(o.answers) == 0 {
+		t.Errorf("%s: never answered", what)
+	}
+	unexpected := map[int]string{}
+	for _, a := range o.answers {
+		slowest = max(slowest, a.took)
+		if !contains(expected, a.status) {
+			unexpected[a.status] = string(a.body)
+		}
+	}
+	for status, body := range unexpected {
+		t.Errorf("%s: %d %s", what, status, body)
+	}
+	return slowest
+}
+
+func contains(all []int, one int) bool {
+	for _, v := range all {
+		if v == one {
+			return true
+		}
+	}
+	return false
+}
+
+// await waits until the condition holds, and returns how long that took. Errors of the condition count as not yet.
+func await(t *testing.T, what string, condition func(context.Context) error) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := poll(t.Context(), condition); err != nil {
+		t.Fatalf("wait for %s: %v", what, err)
+	}
+	return time.Since(began)
+}
+
+func poll(ctx context.Context, condition func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+		err := condition(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", err, last)
+}
+
+// every waits until all images that a way to the server shows are as the check wants them.
+func (a access) every(t *testing.T, what string, check func(*v1alpha1.WorkerImage) error) time.Duration {
+	t.Helper()
+	return await(t, "every image to be "+what, func(ctx context.Context) error {
+		list, err := a.images.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return errors.New("there is none")
+		}
+		for i := range list.Items {
+			if err := check(&list.Items[i]); err != nil {
+				return fmt.Errorf("%s: %w", list.Items[i].Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// has is the check that a condition of an image has a status.
+func has(kind string, status metav1.ConditionStatus) func(*v1alpha1.WorkerImage) error {
+	return func(image *v1alpha1.WorkerImage) error {
+		c := ptr.Deref(meta.FindStatusCondition(image.Status.Conditions, kind), metav1.Condition{})
+		if c.Status != status {
+			return fmt.Errorf("%s is %q: %s %s", kind, c.Status, c.Reason, c.Message)
+		}
+		return nil
+	}
+}
+
+// checkDeleteRefused makes sure that an image cannot be deleted now, with a code that says why.
+func (a access) checkDeleteRefused(t *testing.T, name string, codes ...int) {
+	t.Helper()
+	err := a.images.Delete(t.Context(), name, metav1.DeleteOptions{})
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !contains(codes, int(status.Status().Code)) {
+		t.Errorf("delete %s: got %v, want one of %v", name, err, codes)
+	}
+}
+
+// state is what a server says of all images, apart from when it says so.
+func (a access) state(ctx context.Context) (map[string]v1alpha1.WorkerImage, error) {
+	list, err := a.images.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	state := map[string]v1alpha1.WorkerImage{}
+	for _, image := range list.Items {
+		state[image.Name] = image
+	}
+	return state, nil
+}
+
+// apart are the fields in which servers differ: the version is each one's own, and a condition that was Unknown for a
+// while has changed at another time.
+var apart = cmp.Options{
+	cmpopts.IgnoreTypes(metav1.TypeMeta{}),
+	cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion"),
+	cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"),
+}
+
+// checkNothingLost makes sure that what the servers show comes to be what fresh ones do.
+func (p *platform) checkNothingLost(t *testing.T) {
+	t.Helper()
+	before := make([]map[string]v1alpha1.WorkerImage, p.Replicas())
+	for i := range before {
+		var err error
+		if before[i], err = p.direct(t, i).state(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.RestartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range before {
+		fresh := p.direct(t, i)
+		var diff string
+		_ = poll(t.Context(), func(ctx context.Context) error {
+			after, err := fresh.state(ctx)
+			if err == nil {
+				if diff = cmp.Diff(after, before[i], apart); diff != "" {
+					err = errors.New("they differ")
+				}
+			}
+			return err
+		})
+		if diff != "" {
+			t.Errorf("replica %d (-fresh +before):\n%s", i, diff)
+		}
+	}
+	p.awaitServed(t)
+}
+
+// awaitServed returns how long it takes until the server answers through kube-apiserver.
+func (p *platform) awaitServed(t *testing.T) time.Duration {
+	t.Helper()
+	return await(t, "the server to be served", func(ctx context.Context) error {
+		a, err := p.ask(ctx, workerImages)
+		if err == nil && a.status != http.StatusOK {
+			err = fmt.Errorf("%d %s", a.status, a.body)
+		}
+		return err
+	})
+}
+
+// resource is the access to a kind in a namespace, or in the cluster if that is empty.
+func (p *platform) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return p.dynamic.Resource(resource)
+	}
+	return p.dynamic.Resource(resource).Namespace(namespace)
+}
+
+// create makes an object, and takes it away when the test ends.
+func (p *platform) create(t *testing.T, resource schema.GroupVersionResource, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	created, err := p.resource(resource, object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+	t.Cleanup(func() { p.remove(t, resource, object.GetNamespace(), object.GetName()) })
+	return created
+}
+
+// remove deletes an object that may be gone already, and waits until it is.
+func (p *platform) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
+	t.Helper()
+	client := p.resource(resource, namespace)
+	err := poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
+		err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+		if err == nil {
+			// No controller lets go of what is to be deleted.
+			_, err = client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		}
+		if err == nil {
+			_, err = client.Get(ctx, name, metav1.GetOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("it is there"))
+	})
+	if err != nil {
+		t.Errorf("delete %s %s/%s: %v", resource.Resource, namespace, name, err)
+	}
+}
+
+// patch merges a patch into an object. It runs in cleanups too.
+func (p *platform) patch(t *testing.T, resource schema.GroupVersionResource, namespace, name, patch string, subresources ...string) {
+	t.Helper()
+	_, err := p.resource(resource, namespace).Patch(context.WithoutCancel(t.Context()), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		t.Fatalf("patch %s %s/%s: %v", resource.Resource, namespace, name, err)
+	}
+}
