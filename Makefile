@@ -117,6 +117,12 @@ soak: ## Many sequences of the model test, with -race. SEEDS=10000 says how many
 	@awk -F '|' '$$3 ~ /^ *[0-9]+ *$$/ {if (!($$2 in sum)) order[++n] = $$2; sum[$$2] += $$3} \
 		END {print "| | |\n|---|---|"; for (i = 1; i <= n; i++) print "|" order[i] "| " sum[order[i]] " |"}' _output/soak/*.md | tee _output/soak.md
 
+.PHONY: chaos
+chaos: $(STACK) ## Break what the server stands on, on the real stack: about ten minutes. CHAOS='-run Flip' selects; docs/reliability.md.
+	$(STACK) build
+	@mkdir -p _output
+	go test -count=1 -v -timeout 60m ./test/chaos $(CHAOS) -args -report=$(abspath _output/chaos.md)
+
 .PHONY: picker-test
 picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a stack of its own. Installs nothing.
 	@test $(NODE_MODULES) -nt examples/picker/package-lock.json || { echo "Packages are missing: run 'npm --prefix examples/picker ci'." >&2; exit 1; }
