@@ -55,11 +55,16 @@ const (
 )
 
 var (
-	dataVolumes    = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
-	pools          = schema.GroupVersionResource{Group: "apps.cozystack.io", Version: "v1alpha1", Resource: "kubernetesnodeses"}
-	claims         = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	configMaps     = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	storageClasses = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	dataVolumes     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	pools           = schema.GroupVersionResource{Group: "apps.cozystack.io", Version: "v1alpha1", Resource: "kubernetesnodeses"}
+	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	configMaps      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	storageClasses  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	kinds           = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	clusterRoles    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	apiServices     = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	serverNamespace = "cozy-system"
 )
 
 // platform is a stack, seen by its administrator.
@@ -369,8 +374,8 @@ func (p *platform) remove(t *testing.T, resource schema.GroupVersionResource, na
 	client := p.resource(resource, namespace)
 	err := poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
 		err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
-		if err == nil {
-			// No controller lets go of what is to be deleted.
+		if err == nil && resource != kinds {
+			// No controller lets go of what is to be deleted. A kind goes by itself, with its objects.
 			_, err = client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		}
 		if err == nil {
