@@ -274,10 +274,12 @@ func TestASecretThatIsEmptiedIsFilledAnew(t *testing.T) {
 func TestAServerKeepsItsCertificateWhenItCannotWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		first := w.start(t, 1)[0].pair()
+		var isReadOnly atomic.Bool
 		w.kube.PrependReactor("update", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("no")
+			return isReadOnly.Load(), nil, errors.New("no")
 		})
+		first := w.start(t, 1)[0].pair()
+		isReadOnly.Store(true)
 		pass(validity * 3 / 4)
 		late := w.start(t, 1)[0]
 		if !late.pair().Equal(first) {
