@@ -323,12 +323,20 @@ func (c *client) change(event, key string, it item) {
 		delete(c.store, key)
 		return
 	}
-	// Who is sent what it may see can only be spared an event while the server remembers what was before.
-	isSpared := c.seesAll() || c.limit == 0 && !c.isStale
-	if isKnown && isSpared && old.content == it.content {
+	if isKnown && old.content == it.content && c.isSpared() {
 		c.violated("an event that changes nothing: %s %s", key, it.content)
 	}
 	c.store[key] = it
+}
+
+// isSpared is true for a client that must not have been sent its last event if that changed nothing. Who is sent what it
+// may see can only be spared an event while the server remembers what was before.
+func (c *client) isSpared() bool {
+	if c.seesAll() {
+		return true
+	}
+	now, status := c.get(operator, c.path, "&limit=1")
+	return c.limit == 0 && !c.isStale && status == http.StatusOK && parseVersion(now.version)-c.last < window
 }
 
 // mayMiss is true for a client that may have objects which it does not see any more, or not have some that it sees: it
