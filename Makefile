@@ -11,11 +11,15 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
 HELM_VERSION := v4.3.2
 CRD_REF_DOCS_VERSION := v0.2.0
+CRANE_VERSION := v0.22.1
+CYCLONEDX_GOMOD_VERSION := v1.10.0
 PROMTOOL_VERSION := v0.316.0
 GOLANGCI_LINT := $(CACHE)/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK := $(CACHE)/tools/govulncheck-$(GOVULNCHECK_VERSION)
 HELM := $(CACHE)/tools/helm-$(HELM_VERSION)
 CRD_REF_DOCS := $(CACHE)/tools/crd-ref-docs-$(CRD_REF_DOCS_VERSION)
+CRANE := $(CACHE)/tools/crane-$(CRANE_VERSION)
+CYCLONEDX_GOMOD := $(CACHE)/tools/cyclonedx-gomod-$(CYCLONEDX_GOMOD_VERSION)
 PROMTOOL := $(CACHE)/tools/promtool-$(PROMTOOL_VERSION)
 
 MODULE := github.com/cozystack/workerimage-apiserver
@@ -85,6 +89,10 @@ image: ## Build the image with docker, podman or buildah. IMAGE names it, PLATFO
 	@test -n "$(CONTAINER_TOOL)" || { echo "docker, podman or buildah is needed to build an image." >&2; exit 1; }
 	$(CONTAINER_TOOL) build $(if $(PLATFORM),--platform $(PLATFORM)) --tag $(IMAGE) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) --build-arg LDFLAGS='$(LDFLAGS)' .
+
+.PHONY: image-layout
+image-layout: $(CRANE) $(CYCLONEDX_GOMOD) ## The same for all platforms without a daemon, as an OCI layout in _output/image, with bills of materials.
+	CRANE=$(CRANE) CYCLONEDX_GOMOD=$(CYCLONEDX_GOMOD) VERSION=$(VERSION) REVISION=$$(git rev-parse HEAD) LDFLAGS='$(LDFLAGS)' hack/image-layout.sh
 
 .PHONY: chart
 chart: $(HELM) ## Lint the chart, render it with several values, and check what comes out.
@@ -193,6 +201,14 @@ $(GOLANGCI_LINT):
 $(GOVULNCHECK):
 	GOBIN=$(CACHE)/tools/build go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	mv $(CACHE)/tools/build/govulncheck $@
+
+$(CRANE):
+	GOBIN=$(CACHE)/tools/build CGO_ENABLED=0 go install github.com/google/go-containerregistry/cmd/crane@$(CRANE_VERSION)
+	mv $(CACHE)/tools/build/crane $@
+
+$(CYCLONEDX_GOMOD):
+	GOBIN=$(CACHE)/tools/build CGO_ENABLED=0 go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_GOMOD_VERSION)
+	mv $(CACHE)/tools/build/cyclonedx-gomod $@
 
 $(CRD_REF_DOCS):
 	GOBIN=$(CACHE)/tools/build go install github.com/elastic/crd-ref-docs@$(CRD_REF_DOCS_VERSION)
