@@ -22,6 +22,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,7 +252,9 @@ func TestManyWatchesCostTheClusterNothing(t *testing.T) {
 	if a := p.ask(t, group, asJSON); a.status != http.StatusOK {
 		t.Errorf("discovery answers %d with %d watches open", a.status, count)
 	}
-	if more := p.audit(t).by(serverUser)[asked:]; len(more) > 0 {
+	// Admission reads the schemas of the cluster every few seconds, whatever is asked.
+	more := slices.DeleteFunc(p.audit(t).by(serverUser)[asked:], func(e auditEvent) bool { return strings.HasPrefix(e.URI, "/openapi/") })
+	if len(more) > 0 {
 		t.Errorf("the server asked the cluster %d times, for one: %+v", len(more), more[0])
 	}
 }
