@@ -79,13 +79,7 @@ func (j *Journal) Complete() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.complete = true
-	if j.leads {
-		return j.catchUp()
-	}
-	for _, log := range j.logs {
-		log.SetReady(j.open)
-	}
-	return nil
+	return j.settle()
 }
 
 // Lead publishes what was found, once that is all there is, and from then on what is found. What an error is
@@ -98,7 +92,7 @@ func (j *Journal) Lead() error {
 	}
 	j.leads, j.open = true, true
 	j.tell()
-	return j.catchUp()
+	return j.settle()
 }
 
 // Follow leaves it to another to publish.
@@ -145,9 +139,7 @@ func (j *Journal) Open() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.open = true
-	for _, log := range j.logs {
-		log.SetReady(j.complete)
-	}
+	j.setReady()
 }
 
 // HasHistory returns whether the logs have a history, of this replica or another.
@@ -157,25 +149,37 @@ func (j *Journal) HasHistory() bool {
 	return j.open
 }
 
-// catchUp publishes the difference between what the logs hold and what was found.
-func (j *Journal) catchUp() error {
-	if !j.leads || !j.complete {
-		return nil
-	}
+// settle publishes the difference between what the logs hold and what was found, where that is this replica's to do,
+// and opens the logs.
+func (j *Journal) settle() error {
 	var errs []error
-	for i, log := range j.logs {
-		log.Continue(j.first)
-		for _, key := range log.Keys() {
-			if _, isThere := j.found[i][key]; !isThere {
-				errs = append(errs, publish(log, key, nil))
-			}
+	if j.leads && j.complete {
+		for i, log := range j.logs {
+			errs = append(errs, j.catchUp(log, j.found[i])...)
 		}
-		for _, key := range slices.Sorted(maps.Keys(j.found[i])) {
-			errs = append(errs, publish(log, key, j.found[i][key]))
-		}
-		log.SetReady(true)
 	}
+	j.setReady()
 	return errors.Join(errs...)
+}
+
+func (j *Journal) catchUp(log *memory.Log, found map[string]Object) (errs []error) {
+	log.Continue(j.first)
+	for _, key := range log.Keys() {
+		if _, isThere := found[key]; !isThere {
+			errs = append(errs, publish(log, key, nil))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		errs = append(errs, publish(log, key, found[key]))
+	}
+	return errs
+}
+
+// setReady opens the logs to requests once they have a history and this replica could lead.
+func (j *Journal) setReady() {
+	for _, log := range j.logs {
+		log.SetReady(j.open && j.complete)
+	}
 }
 
 func publish(log *memory.Log, key string, object Object) error {
