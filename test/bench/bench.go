@@ -31,12 +31,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/process"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
@@ -55,7 +55,6 @@ const (
 	limitProcess  = "limit"
 
 	patience = 3 * time.Minute
-	interval = 20 * time.Millisecond
 )
 
 var tenants = []string{tenant, "tenant-b", "tenant-c"}
@@ -236,18 +235,10 @@ func (b *bench) count(ctx context.Context, group string) (int, error) {
 	return len(list.Items), nil
 }
 
-// poll waits until the condition holds. Errors of the condition count as not yet.
-func poll(ctx context.Context, what string, condition func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
-		err := condition(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for %s: %w: %w", what, err, last)
+// poll waits until the condition holds.
+func poll(ctx context.Context, what string, condition await.Condition) error {
+	if err := await.Within(ctx, patience, condition); err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
 	}
 	return nil
 }

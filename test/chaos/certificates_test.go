@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/pki"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
@@ -40,7 +41,7 @@ import (
 const shortest = "--serving-validity=65m"
 
 func TestServingCertificatesAreRotated(t *testing.T) {
-	s, err := shared.server.start(stack.Options{KindsOnly: true, Replicas: 2, ServerArgs: []string{shortest}})
+	s, err := shared.start(stack.Options{KindsOnly: true, Replicas: 2, ServerArgs: []string{shortest}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestServingCertificatesAreRotated(t *testing.T) {
 			}
 		}
 		for i, serial := range before {
-			await(t, fmt.Sprintf("replica %d to have its certificate %d", i, round+2), func(ctx context.Context) error {
+			await.For(t, fmt.Sprintf("replica %d to have its certificate %d", i, round+2), func(ctx context.Context) error {
 				now, err := p.servingSerial(ctx, i)
 				if err == nil && now == serial {
 					err = errors.New("it has the old one")
@@ -83,7 +84,7 @@ func (p *platform) awaitAsked(t *testing.T, o *onlooker) {
 		return len(o.answers)
 	}
 	before := count()
-	await(t, "another answer", func(context.Context) error {
+	await.For(t, "another answer", func(context.Context) error {
 		if count() == before {
 			return errors.New("there is none")
 		}
@@ -180,7 +181,7 @@ func (p *platform) replaceFile(t *testing.T, name string, content []byte) {
 // awaitAccepted waits until the server lets somebody in who comes to it with a certificate, past kube-apiserver.
 func (p *platform) awaitAccepted(t *testing.T, who string, pair pki.KeyPair, header map[string]string) {
 	t.Helper()
-	await(t, who+" to be let in", func(ctx context.Context) error { return p.present(ctx, pair, header) })
+	await.For(t, who+" to be let in", func(ctx context.Context) error { return p.present(ctx, pair, header) })
 }
 
 // present returns an error unless the server lets somebody in who comes to it with a certificate, past kube-apiserver.

@@ -28,6 +28,8 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // otherKind is what has nothing to do with images.
@@ -123,8 +125,8 @@ func TestEtcdIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	await(t, "a write", func(ctx context.Context) error {
-		_, err := p.resource(dataVolumes, goldens).Patch(ctx, spare, types.MergePatchType, []byte(`{"metadata":{"labels":{"after":"etcd"}}}`), metav1.PatchOptions{})
+	await.For(t, "a write", func(ctx context.Context) error {
+		_, err := p.Resource(objects.DataVolumes, objects.Goldens).Patch(ctx, spare, types.MergePatchType, []byte(`{"metadata":{"labels":{"after":"etcd"}}}`), metav1.PatchOptions{})
 		return err
 	})
 	shared.figures.note(t, "from the start of etcd to the next write of anybody", "%v", rounded(time.Since(began)))

@@ -39,6 +39,8 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	informers "github.com/cozystack/workerimage-apiserver/pkg/generated/informers/externalversions/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const (
@@ -65,7 +67,7 @@ func (p *platform) startLoad(t *testing.T) *load {
 		cancel()
 		running.Wait()
 		for i := range loadGoldens {
-			p.remove(t, dataVolumes, goldens, nameOf(busy(i)))
+			p.Remove(t, objects.DataVolumes, objects.Goldens, objects.NameOf(busy(i)))
 		}
 	})
 	t.Cleanup(l.end)
@@ -78,17 +80,17 @@ var busyPhases = []string{"Pending", "ImportScheduled", "ImportInProgress", "Suc
 
 func (l *load) step(ctx context.Context) {
 	schematic := busy(rand.IntN(loadGoldens))
-	client := l.p.resource(dataVolumes, goldens)
+	client := l.p.Resource(objects.DataVolumes, objects.Goldens)
 	var err error
 	switch rand.IntN(8) {
 	case 0:
-		err = client.Delete(ctx, nameOf(schematic), metav1.DeleteOptions{})
+		err = client.Delete(ctx, objects.NameOf(schematic), metav1.DeleteOptions{})
 	case 1, 2:
-		_, err = client.Create(ctx, newGolden(schematic), metav1.CreateOptions{})
+		_, err = client.Create(ctx, objects.NewGolden(schematic), metav1.CreateOptions{})
 	default:
 		patch := fmt.Sprintf(`{"status":{"phase":%q,"progress":"%d.0%%","restartCount":%d}}`,
 			busyPhases[rand.IntN(len(busyPhases))], rand.IntN(100), rand.IntN(100))
-		_, err = client.Patch(ctx, nameOf(schematic), types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		_, err = client.Patch(ctx, objects.NameOf(schematic), types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	}
 	if err == nil {
 		l.steps.Add(1)
@@ -99,7 +101,7 @@ func (l *load) step(ctx context.Context) {
 func (l *load) awaitSteps(t *testing.T, more int) {
 	t.Helper()
 	until := l.steps.Load() + int64(more)
-	await(t, fmt.Sprintf("%d changes", more), func(context.Context) error {
+	await.For(t, fmt.Sprintf("%d changes", more), func(context.Context) error {
 		if now := l.steps.Load(); now < until {
 			return fmt.Errorf("%d to go", until-now)
 		}
@@ -110,7 +112,7 @@ func (l *load) awaitSteps(t *testing.T, more int) {
 // mark makes a change that shows: who has seen it has seen all that came before.
 func (p *platform) mark(t *testing.T) (restarts int32) {
 	t.Helper()
-	object, err := p.resource(dataVolumes, goldens).Get(t.Context(), spare, metav1.GetOptions{})
+	object, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), spare, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func (p *platform) mark(t *testing.T) (restarts int32) {
 		t.Fatal(err)
 	}
 	restarts = dataVolume.Status.RestartCount + 1
-	p.patch(t, dataVolumes, goldens, spare, fmt.Sprintf(`{"status":{"restartCount":%d}}`, restarts), "status")
+	p.Patch(t, objects.DataVolumes, objects.Goldens, spare, fmt.Sprintf(`{"status":{"restartCount":%d}}`, restarts), "status")
 	return restarts
 }
 
@@ -162,7 +164,7 @@ func (p *platform) startInformer(t, owner *testing.T) informer {
 		running.Wait()
 	})
 	owner.Cleanup(i.stop)
-	await(t, "an informer to sync", func(context.Context) error {
+	await.For(t, "an informer to sync", func(context.Context) error {
 		if !i.HasSynced() {
 			return fmt.Errorf("it has %d objects", len(i.GetStore().ListKeys()))
 		}
@@ -195,7 +197,7 @@ func (p *platform) follow(t *testing.T, happening func()) []time.Duration {
 // awaitMark waits until the informer has seen a change.
 func (i informer) awaitMark(t *testing.T, mark int32) {
 	t.Helper()
-	await(t, "an informer to see a change", func(context.Context) error {
+	await.For(t, "an informer to see a change", func(context.Context) error {
 		object, found, err := i.GetStore().GetByKey(spare)
 		if err != nil || !found {
 			return fmt.Errorf("found: %v, %w", found, err)
@@ -210,7 +212,7 @@ func (i informer) awaitMark(t *testing.T, mark int32) {
 // checkEqual makes sure that the informer comes to hold what a list holds, the versions included.
 func (i informer) checkEqual(t *testing.T, a access) {
 	t.Helper()
-	await(t, "an informer to have what a list has", func(ctx context.Context) error {
+	await.For(t, "an informer to have what a list has", func(ctx context.Context) error {
 		want, err := a.state(ctx)
 		if err != nil {
 			return err
@@ -242,8 +244,8 @@ func checkWhole(t *testing.T, a answer) {
 		there[image.Name] = true
 	}
 	for i := range population {
-		if !there[nameOf(schematicOf(i))] {
-			t.Errorf("a list has %d images, and %s is missing", len(list.Items), nameOf(schematicOf(i)))
+		if !there[objects.NameOf(schematicOf(i))] {
+			t.Errorf("a list has %d images, and %s is missing", len(list.Items), objects.NameOf(schematicOf(i)))
 		}
 	}
 }

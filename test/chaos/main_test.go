@@ -22,18 +22,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
-
-// root is the repository.
-const root = "../.."
 
 var reportPath = flag.String("report", "", "file for a table of what was measured")
 
@@ -52,102 +45,27 @@ func TestMain(m *testing.M) {
 
 // environment is the server's program, the stacks and the figures. What no test asks for is not made.
 type environment struct {
-	server           *program
-	single, replicas *sharedStack
+	// server is built as it is shipped: times and memory are measured.
+	server           *stack.Server
+	single, replicas *stack.Shared
 	figures          *figures
 }
 
 func newEnvironment() *environment {
-	server := &program{}
-	server.build = sync.OnceValues(server.compile)
-	start := func(replicas int) *sharedStack {
-		return &sharedStack{start: sync.OnceValues(func() (*stack.Stack, error) {
-			return server.start(stack.Options{KindsOnly: true, Replicas: replicas})
-		})}
-	}
-	return &environment{server: server, single: start(1), replicas: start(3), figures: &figures{}}
+	e := &environment{server: stack.NewServer(), figures: &figures{}}
+	e.single = stack.NewShared(func() (*stack.Stack, error) { return e.start(stack.Options{KindsOnly: true}) })
+	e.replicas = stack.NewShared(func() (*stack.Stack, error) { return e.start(stack.Options{KindsOnly: true, Replicas: 3}) })
+	return e
+}
+
+func (e *environment) start(o stack.Options) (*stack.Stack, error) {
+	o.Fault = faults.FindString
+	return e.server.Start(context.Background(), o)
 }
 
 func (e *environment) tearDown(failed bool) error {
-	return errors.Join(e.single.tearDown(failed), e.replicas.tearDown(failed), e.server.remove())
+	return errors.Join(e.single.End(failed), e.replicas.End(failed), e.server.Remove())
 }
 
-// program is the server under test. It is built as it is shipped: times and memory are measured.
-type program struct {
-	build func() (path string, err error)
-	dir   string
-}
-
-func (p *program) compile() (string, error) {
-	var err error
-	if p.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
-		return "", err
-	}
-	path, err := filepath.Abs(filepath.Join(p.dir, "workerimage-apiserver"))
-	if err != nil {
-		return "", err
-	}
-	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, "./cmd/workerimage-apiserver")
-	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("build the server: %w", err)
-	}
-	return path, nil
-}
-
-// start runs a stack with the server.
-func (p *program) start(options stack.Options) (*stack.Stack, error) {
-	var err error
-	if options.Server, err = p.build(); err != nil {
-		return nil, err
-	}
-	options.Manifests = filepath.Join(root, "artifacts", "deploy")
-	return stack.Start(context.Background(), options)
-}
-
-func (p *program) remove() error {
-	if p.dir == "" {
-		return nil
-	}
-	return os.RemoveAll(p.dir)
-}
-
-// sharedStack is a stack that starts with the first test that asks for it and ends with the last.
-type sharedStack struct {
-	start   func() (*stack.Stack, error)
-	running *stack.Stack
-}
-
-func (s *sharedStack) get(t *testing.T) *stack.Stack {
-	t.Helper()
-	running, err := s.start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.running = running
-	return running
-}
-
-// fault matches what no log of the server may hold, whatever is broken.
-var fault = regexp.MustCompile(`(?i)panic|fatal error|unexpected fault`)
-
-// shownLog is how much of the server's log is shown when a test has failed.
-const shownLog = 4 << 10
-
-func (s *sharedStack) tearDown(failed bool) error {
-	if s.running == nil {
-		return nil
-	}
-	log, err := s.running.ServerLog()
-	if failed {
-		fmt.Fprintf(os.Stderr, "The end of the server's log:\n%s\n", log[max(0, len(log)-shownLog):])
-	}
-	errs := []error{err}
-	for line := range strings.Lines(log) {
-		if fault.MatchString(line) {
-			errs = append(errs, fmt.Errorf("the server's log holds a fault: %s", line))
-			break
-		}
-	}
-	return errors.Join(append(errs, s.running.Stop())...)
-}
+// faults are what no log of the server may hold, whatever is broken.
+var faults = regexp.MustCompile(`(?i)panic|fatal error|unexpected fault`)

@@ -31,47 +31,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	imagesclient "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
 const (
-	// patience is how long anything may take on a machine that is busy with other things. What takes longer hangs.
-	patience = 2 * time.Minute
-	interval = 20 * time.Millisecond
-
 	group        = "/apis/images.cozystack.io/v1alpha1"
 	workerImages = group + "/workerimages"
-)
-
-var (
-	dataVolumes     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
-	pools           = schema.GroupVersionResource{Group: "apps.cozystack.io", Version: "v1alpha1", Resource: "kubernetesnodeses"}
-	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	configMaps      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	storageClasses  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	kinds           = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	clusterRoles    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	apiServices     = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	serverNamespace = "cozy-system"
 )
 
 // platform is a stack, seen by its administrator.
 type platform struct {
 	*stack.Stack
 	access
-	dynamic dynamic.Interface
 }
 
 // access is a way to the server, past a cluster's API server or through it.
@@ -83,24 +62,19 @@ type access struct {
 
 func singleServer(t *testing.T) *platform {
 	t.Helper()
-	return newPlatform(t, shared.single.get(t))
+	return newPlatform(t, shared.single.Get(t))
 }
 
 func threeReplicas(t *testing.T) *platform {
 	t.Helper()
-	p := newPlatform(t, shared.replicas.get(t))
+	p := newPlatform(t, shared.replicas.Get(t))
 	p.Balancer().Spread()
 	return p
 }
 
 func newPlatform(t *testing.T, s *stack.Stack) *platform {
 	t.Helper()
-	config := s.RESTConfig()
-	dynamicClient, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &platform{Stack: s, access: newAccess(t, config), dynamic: dynamicClient}
+	return &platform{Stack: s, access: newAccess(t, s.RESTConfig())}
 }
 
 func newAccess(t *testing.T, config *rest.Config) access {
@@ -132,7 +106,7 @@ type answer struct {
 
 // ask sends one request, and does not try again.
 func (a access) ask(ctx context.Context, path string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, await.Patience)
 	defer cancel()
 	began := time.Now()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.host+path, nil)
@@ -163,7 +137,7 @@ func (a access) look(t *testing.T, path string) *onlooker {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
-		wait.UntilWithContext(ctx, func(ctx context.Context) { o.add(a.ask(ctx, path)) }, interval)
+		wait.UntilWithContext(ctx, func(ctx context.Context) { o.add(a.ask(ctx, path)) }, await.Interval)
 	})
 	o.stop = sync.OnceFunc(func() {
 		cancel()
@@ -218,35 +192,10 @@ func contains(all []int, one int) bool {
 	return false
 }
 
-// await waits until the condition holds, and returns how long that took. Errors of the condition count as not yet.
-func await(t *testing.T, what string, condition func(context.Context) error) time.Duration {
-	t.Helper()
-	began := time.Now()
-	if err := poll(t.Context(), condition); err != nil {
-		t.Fatalf("wait for %s: %v", what, err)
-	}
-	return time.Since(began)
-}
-
-func poll(ctx context.Context, condition func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
-		err := condition(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", err, last)
-}
-
 // every waits until all images that a way to the server shows are as the check wants them.
 func (a access) every(t *testing.T, what string, check func(*v1alpha1.WorkerImage) error) time.Duration {
 	t.Helper()
-	return await(t, "every image to be "+what, func(ctx context.Context) error {
+	return await.For(t, "every image to be "+what, func(ctx context.Context) error {
 		list, err := a.images.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -321,7 +270,7 @@ func (p *platform) checkNothingLost(t *testing.T) {
 	for i := range before {
 		fresh := p.direct(t, i)
 		var diff string
-		_ = poll(t.Context(), func(ctx context.Context) error {
+		_ = await.Poll(t.Context(), func(ctx context.Context) error {
 			after, err := fresh.state(ctx)
 			if err == nil {
 				if diff = cmp.Diff(after, before[i], apart); diff != "" {
@@ -340,62 +289,11 @@ func (p *platform) checkNothingLost(t *testing.T) {
 // awaitServed returns how long it takes until the server answers through kube-apiserver.
 func (p *platform) awaitServed(t *testing.T) time.Duration {
 	t.Helper()
-	return await(t, "the server to be served", func(ctx context.Context) error {
+	return await.For(t, "the server to be served", func(ctx context.Context) error {
 		a, err := p.ask(ctx, workerImages)
 		if err == nil && a.status != http.StatusOK {
 			err = fmt.Errorf("%d %s", a.status, a.body)
 		}
 		return err
 	})
-}
-
-// resource is the access to a kind in a namespace, or in the cluster if that is empty.
-func (p *platform) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
-	if namespace == "" {
-		return p.dynamic.Resource(resource)
-	}
-	return p.dynamic.Resource(resource).Namespace(namespace)
-}
-
-// create makes an object, and takes it away when the test ends.
-func (p *platform) create(t *testing.T, resource schema.GroupVersionResource, object *unstructured.Unstructured) *unstructured.Unstructured {
-	t.Helper()
-	created, err := p.resource(resource, object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-	}
-	t.Cleanup(func() { p.remove(t, resource, object.GetNamespace(), object.GetName()) })
-	return created
-}
-
-// remove deletes an object that may be gone already, and waits until it is.
-func (p *platform) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
-	t.Helper()
-	client := p.resource(resource, namespace)
-	err := poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
-		err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
-		if err == nil && resource != kinds {
-			// No controller lets go of what is to be deleted. A kind goes by itself, with its objects.
-			_, err = client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		}
-		if err == nil {
-			_, err = client.Get(ctx, name, metav1.GetOptions{})
-		}
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.Join(err, errors.New("it is there"))
-	})
-	if err != nil {
-		t.Errorf("delete %s %s/%s: %v", resource.Resource, namespace, name, err)
-	}
-}
-
-// patch merges a patch into an object. It runs in cleanups too.
-func (p *platform) patch(t *testing.T, resource schema.GroupVersionResource, namespace, name, patch string, subresources ...string) {
-	t.Helper()
-	_, err := p.resource(resource, namespace).Patch(context.WithoutCancel(t.Context()), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
-	if err != nil {
-		t.Fatalf("patch %s %s/%s: %v", resource.Resource, namespace, name, err)
-	}
 }

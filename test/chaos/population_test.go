@@ -23,28 +23,21 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
-const (
-	goldens = "cozy-public"
-	// release is the Talos release of the goldens that tests make.
-	release = "v1.13.6"
-	// population is how many images there are.
-	population = 12
-)
+// population is how many images there are.
+const population = 12
 
-// schematicOf and nameOf name the images of the population.
-func schematicOf(i int) string       { return fmt.Sprintf("chaos-%02d", i) }
-func nameOf(schematic string) string { return "talos-worker-" + schematic + "-" + release }
+func schematicOf(i int) string { return fmt.Sprintf("chaos-%02d", i) }
 
 var (
 	tenants = []string{"tenant-a", "tenant-b", "tenant-c"}
 	// used is the image that pools ask for, spare the last that none does.
-	used  = nameOf(schematicOf(0))
-	spare = nameOf(schematicOf(population - 1))
+	used  = objects.NameOf(schematicOf(0))
+	spare = objects.NameOf(schematicOf(population - 1))
 )
 
 // populate makes images that are Ready, and a pool of each tenant that asks for the first. They go with the test.
@@ -54,7 +47,7 @@ func (p *platform) populate(t *testing.T) {
 		p.createGolden(t, schematicOf(i))
 	}
 	for _, tenant := range tenants {
-		p.create(t, pools, newPool(tenant, "chaos", "md0", schematicOf(0)))
+		p.Create(t, objects.Pools, objects.NewPool(tenant, "chaos", "md0", "", schematicOf(0)))
 	}
 	p.awaitHealthy(t)
 }
@@ -82,83 +75,29 @@ func healthy(image *v1alpha1.WorkerImage) error {
 // createGolden makes a golden whose import is done.
 func (p *platform) createGolden(t *testing.T, schematic string) {
 	t.Helper()
-	golden := p.create(t, dataVolumes, newGolden(schematic))
-	p.create(t, claims, newClaim(golden))
+	golden := p.Create(t, objects.DataVolumes, objects.NewGolden(schematic))
+	p.Create(t, objects.Claims, objects.NewClaim(schematic, golden.GetUID()))
 	p.finishImport(t, golden.GetName())
 }
 
 func (p *platform) finishImport(t *testing.T, name string) {
 	t.Helper()
-	p.patch(t, claims, goldens, name, `{"status":{"phase":"Bound","capacity":{"storage":"6Gi"}}}`, "status")
-	p.patch(t, dataVolumes, goldens, name, fmt.Sprintf(`{"status":{"phase":"Succeeded","progress":"100.0%%","claimName":%q}}`, name), "status")
-}
-
-func newGolden(schematic string) *unstructured.Unstructured {
-	golden := object("cdi.kubevirt.io/v1beta1", "DataVolume", goldens, nameOf(schematic))
-	golden.SetAnnotations(map[string]string{
-		"kubernetes-worker-image.cozystack.io/schematic-id":  schematic,
-		"kubernetes-worker-image.cozystack.io/talos-version": release,
-	})
-	golden.Object["spec"] = map[string]any{
-		"contentType": "kubevirt",
-		"source": map[string]any{"http": map[string]any{
-			"url": fmt.Sprintf("https://factory.talos.dev/image/%s/%s/openstack-amd64.raw.xz", schematic, release),
-		}},
-		"storage": storage("6Gi"),
-	}
-	return golden
-}
-
-func newClaim(owner *unstructured.Unstructured) *unstructured.Unstructured {
-	claim := object("v1", "PersistentVolumeClaim", goldens, owner.GetName())
-	claim.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: "cdi.kubevirt.io/v1beta1", Kind: "DataVolume", Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
-	}})
-	spec := storage("6Gi")
-	spec["accessModes"] = []any{"ReadWriteMany"}
-	claim.Object["spec"] = spec
-	return claim
-}
-
-func storage(size string) map[string]any {
-	return map[string]any{"storageClassName": "replicated", "resources": map[string]any{"requests": map[string]any{"storage": size}}}
-}
-
-func newPool(namespace, cluster, pool, schematic string) *unstructured.Unstructured {
-	o := object("apps.cozystack.io/v1alpha1", "KubernetesNodes", namespace, cluster+"-"+pool)
-	o.Object["spec"] = map[string]any{
-		"cluster":     cluster,
-		"version":     "v1.35",
-		"minReplicas": int64(0),
-		"maxReplicas": int64(10),
-		"diskSize":    "20Gi",
-		"osImage":     map[string]any{"builtin": map[string]any{"schematicID": schematic, "version": release}},
-	}
-	return o
-}
-
-func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{}}
-	o.SetAPIVersion(apiVersion)
-	o.SetKind(kind)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
+	p.Patch(t, objects.Claims, objects.Goldens, name, `{"status":{"phase":"Bound","capacity":{"storage":"6Gi"}}}`, "status")
+	p.Patch(t, objects.DataVolumes, objects.Goldens, name, fmt.Sprintf(`{"status":{"phase":"Succeeded","progress":"100.0%%","claimName":%q}}`, name), "status")
 }
 
 // defaultClass is the StorageClass of what names none.
 func defaultClass() *unstructured.Unstructured {
-	class := object("storage.k8s.io/v1", "StorageClass", "", "replicated")
-	class.SetAnnotations(map[string]string{"storageclass.kubernetes.io/is-default-class": "true"})
-	class.Object["provisioner"] = "linstor.csi.linbit.com"
+	class := objects.NewClass(objects.ClassName)
+	class.SetAnnotations(map[string]string{objects.DefaultClass: "true"})
 	return class
 }
 
 // catalogOf is the catalog that declares the image of one schematic.
 func catalogOf(schematic string) *unstructured.Unstructured {
-	catalog := object("v1", "ConfigMap", goldens, "worker-image-catalog")
+	catalog := objects.New("v1", "ConfigMap", objects.Goldens, "worker-image-catalog")
 	catalog.Object["data"] = map[string]any{
-		"catalog.yaml": fmt.Sprintf("images:\n- {schematicID: %s, version: %s}\n", schematic, release),
+		"catalog.yaml": fmt.Sprintf("images:\n- {schematicID: %s, version: %s}\n", schematic, objects.Release),
 	}
 	return catalog
 }

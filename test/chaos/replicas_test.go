@@ -33,6 +33,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // soon is within what a client that was moved to another replica is promised, on a machine that has nothing else to do.
@@ -122,13 +124,13 @@ func TestAReplicaIsKilledUnderLoad(t *testing.T) {
 func TestOfFiftyCreatesOverTheReplicasOneMakesTheImage(t *testing.T) {
 	p := threeReplicas(t)
 	const schematic = "wanted"
-	p.create(t, storageClasses, defaultClass())
-	p.create(t, configMaps, catalogOf(schematic))
-	t.Cleanup(func() { p.remove(t, dataVolumes, goldens, nameOf(schematic)) })
+	p.Create(t, objects.StorageClasses, defaultClass())
+	p.Create(t, objects.ConfigMaps, catalogOf(schematic))
+	t.Cleanup(func() { p.Remove(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic)) })
 	replicas := make([]access, p.Replicas())
 	for i := range replicas {
 		replicas[i] = p.direct(t, i)
-		await(t, "the replica to know the catalog", func(ctx context.Context) error {
+		await.For(t, "the replica to know the catalog", func(ctx context.Context) error {
 			_, err := replicas[i].images.Create(ctx, newImage(schematic), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		})
@@ -166,7 +168,7 @@ func (p *platform) checkReplicasAgree(t *testing.T) {
 	for i := range replicas {
 		replicas[i] = p.direct(t, i)
 	}
-	took := await(t, "the replicas to agree", func(ctx context.Context) error {
+	took := await.For(t, "the replicas to agree", func(ctx context.Context) error {
 		first, err := replicas[0].state(ctx)
 		if err != nil {
 			return err
@@ -191,7 +193,7 @@ func TestAPlainWatchEndsWithItsReplica(t *testing.T) {
 	p.populate(t)
 	p.Balancer().FlipTo(0)
 	p.awaitServed(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	watch := exec.CommandContext(ctx, p.Kubectl(), "--kubeconfig", p.Kubeconfig(), "get", "workerimages", "-w", "--no-headers")
 	out := &output{}
@@ -199,7 +201,7 @@ func TestAPlainWatchEndsWithItsReplica(t *testing.T) {
 	if err := watch.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "kubectl to list", func(context.Context) error {
+	await.For(t, "kubectl to list", func(context.Context) error {
 		if n := strings.Count(out.String(), "\n"); n < population {
 			return fmt.Errorf("%d lines", n)
 		}
@@ -300,7 +302,7 @@ func (p *platform) startUsers(t *testing.T) *users {
 			wait.UntilWithContext(ctx, func(ctx context.Context) {
 				i++
 				u.note(verb, do(ctx, i))
-			}, interval)
+			}, await.Interval)
 		})
 	}
 	u.stop = sync.OnceFunc(func() {
@@ -328,7 +330,7 @@ func (u *users) awaitRequests(t *testing.T, more int) {
 	u.mu.Lock()
 	until := u.count + more
 	u.mu.Unlock()
-	await(t, "requests", func(context.Context) error {
+	await.For(t, "requests", func(context.Context) error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if u.count < until {
@@ -349,5 +351,5 @@ func (u *users) check(t *testing.T) {
 }
 
 func newImage(schematic string) *v1alpha1.WorkerImage {
-	return &v1alpha1.WorkerImage{Spec: v1alpha1.WorkerImageSpec{SchematicID: schematic, Version: release}}
+	return &v1alpha1.WorkerImage{Spec: v1alpha1.WorkerImageSpec{SchematicID: schematic, Version: objects.Release}}
 }

@@ -33,6 +33,8 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // usersUnknown is the check of an image that is known, but not who uses it.
@@ -46,8 +48,8 @@ func usersUnknown(image *v1alpha1.WorkerImage) error {
 func TestTheServerOfThePoolsFails(t *testing.T) {
 	p := singleServer(t)
 	p.populate(t)
-	s := p.replacePools(t, newPool("tenant-a", "chaos", "md0", schematicOf(0)), newPool("tenant-b", "chaos", "md0", schematicOf(0)),
-		newPool("tenant-c", "chaos", "md0", schematicOf(0)))
+	s := p.replacePools(t, objects.NewPool("tenant-a", "chaos", "md0", "", schematicOf(0)), objects.NewPool("tenant-b", "chaos", "md0", "", schematicOf(0)),
+		objects.NewPool("tenant-c", "chaos", "md0", "", schematicOf(0)))
 	p.awaitHealthy(t)
 	for _, failure := range []struct {
 		name   string
@@ -89,7 +91,7 @@ func TestTheRightToReadASourceIsRevoked(t *testing.T) {
 	p := singleServer(t)
 	p.populate(t)
 	t.Run("of the pools", func(t *testing.T) {
-		giveBack := p.revoke(t, pools.Resource)
+		giveBack := p.revoke(t, objects.Pools.Resource)
 		// A watch that is open stays open, and tells the truth. The next list is refused.
 		p.awaitHealthy(t)
 		if err := p.RestartServer(t.Context()); err != nil {
@@ -101,11 +103,11 @@ func TestTheRightToReadASourceIsRevoked(t *testing.T) {
 		shared.figures.note(t, "from the right given back until all is known", "%v", rounded(p.awaitHealthy(t)))
 	})
 	t.Run("of the goldens", func(t *testing.T) {
-		giveBack := p.revoke(t, dataVolumes.Resource)
+		giveBack := p.revoke(t, objects.DataVolumes.Resource)
 		if err := p.Processes().Restart(cluster.ServerName); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the server to say that it cannot know", p.turnedAway)
+		await.For(t, "the server to say that it cannot know", p.turnedAway)
 		discovery := p.look(t, group)
 		p.checkTurnedAway(t)
 		giveBack()
@@ -135,7 +137,7 @@ func (p *platform) checkTurnedAway(t *testing.T) {
 // test ends.
 func (p *platform) revoke(t *testing.T, resource string) (giveBack func()) {
 	t.Helper()
-	role, err := p.resource(clusterRoles, "").Get(t.Context(), cluster.ServerName, metav1.GetOptions{})
+	role, err := p.Resource(objects.ClusterRoles, "").Get(t.Context(), cluster.ServerName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +167,14 @@ func (p *platform) setRules(t *testing.T, rules []any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.patch(t, clusterRoles, "", cluster.ServerName, string(patch))
+	p.Patch(t, objects.ClusterRoles, "", cluster.ServerName, string(patch))
 }
 
 func TestThePoolsKindGoesAndComes(t *testing.T) {
 	p := singleServer(t)
 	p.populate(t)
 	others, discovery := p.look(t, otherKind), p.look(t, group)
-	giveBack := p.takeAwayKind(t, pools.GroupResource().String())
+	giveBack := p.takeAwayKind(t, objects.Pools.GroupResource().String())
 	shared.figures.note(t, "until users are unknown", "%v", rounded(p.every(t, "without known users", usersUnknown)))
 	p.checkDeleteRefused(t, spare, http.StatusConflict)
 
@@ -185,7 +187,7 @@ func TestThePoolsKindGoesAndComes(t *testing.T) {
 	giveBack()
 	began := time.Now()
 	for _, tenant := range tenants {
-		p.makeAgain(t, pools, newPool(tenant, "chaos", "md0", schematicOf(0)))
+		p.makeAgain(t, objects.Pools, objects.NewPool(tenant, "chaos", "md0", "", schematicOf(0)))
 	}
 	p.awaitHealthy(t)
 	shared.figures.note(t, "from the return of the kind until its objects are known", "%v", rounded(time.Since(began)))
@@ -200,8 +202,8 @@ func TestTheGoldensKindGoesAndComes(t *testing.T) {
 	p := singleServer(t)
 	p.populate(t)
 	others, discovery := p.look(t, otherKind), p.look(t, group)
-	giveBack := p.takeAwayKind(t, dataVolumes.GroupResource().String())
-	await(t, "the images to be gone, or unknown", func(ctx context.Context) error {
+	giveBack := p.takeAwayKind(t, objects.DataVolumes.GroupResource().String())
+	await.For(t, "the images to be gone, or unknown", func(ctx context.Context) error {
 		list, err := p.images.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -216,7 +218,7 @@ func TestTheGoldensKindGoesAndComes(t *testing.T) {
 	if err := p.Processes().Restart(cluster.ServerName); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the server to say that it cannot know", p.turnedAway)
+	await.For(t, "the server to say that it cannot know", p.turnedAway)
 	giveBack()
 	began := time.Now()
 	p.populateAgain(t)
@@ -231,17 +233,17 @@ func TestTheGoldensKindGoesAndComes(t *testing.T) {
 func (p *platform) populateAgain(t *testing.T) {
 	t.Helper()
 	for i := range population {
-		p.remove(t, claims, goldens, nameOf(schematicOf(i)))
-		golden := p.makeAgain(t, dataVolumes, newGolden(schematicOf(i)))
-		p.makeAgain(t, claims, newClaim(golden))
+		p.Remove(t, objects.Claims, objects.Goldens, objects.NameOf(schematicOf(i)))
+		golden := p.makeAgain(t, objects.DataVolumes, objects.NewGolden(schematicOf(i)))
+		p.makeAgain(t, objects.Claims, objects.NewClaim(schematicOf(i), golden.GetUID()))
 		p.finishImport(t, golden.GetName())
 	}
 }
 
 func (p *platform) makeAgain(t *testing.T, resource schema.GroupVersionResource, object *unstructured.Unstructured) (made *unstructured.Unstructured) {
 	t.Helper()
-	await(t, object.GetName()+" to be made", func(ctx context.Context) (err error) {
-		made, err = p.resource(resource, object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+	await.For(t, object.GetName()+" to be made", func(ctx context.Context) (err error) {
+		made, err = p.Resource(resource, object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
 		return err
 	})
 	return made
@@ -251,17 +253,17 @@ func (p *platform) makeAgain(t *testing.T, resource schema.GroupVersionResource,
 // returned, or when the test ends.
 func (p *platform) takeAwayKind(t *testing.T, name string) (giveBack func()) {
 	t.Helper()
-	kind, err := p.resource(kinds, "").Get(t.Context(), name, metav1.GetOptions{})
+	kind, err := p.Resource(objects.Kinds, "").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.remove(t, kinds, "", name)
-	fresh := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
+	p.Remove(t, objects.Kinds, "", name)
+	fresh := objects.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
 	fresh.SetAnnotations(kind.GetAnnotations())
 	fresh.Object["spec"] = kind.Object["spec"]
 	giveBack = func() {
-		err := poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
-			_, err := p.resource(kinds, "").Create(ctx, fresh, metav1.CreateOptions{})
+		err := await.Poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
+			_, err := p.Resource(objects.Kinds, "").Create(ctx, fresh, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
 				return nil
 			}

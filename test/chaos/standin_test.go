@@ -32,7 +32,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/pki"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // manner is how a stand-in answers.
@@ -76,7 +79,7 @@ func (p *platform) replacePools(t *testing.T, served ...*unstructured.Unstructur
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := authority.Issue(standInName, nil, fmt.Sprintf("%s.%s.svc", standInName, serverNamespace))
+	pair, err := authority.Issue(standInName, nil, fmt.Sprintf("%s.%s.svc", standInName, cluster.ServerNamespace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +96,7 @@ func (p *platform) replacePools(t *testing.T, served ...*unstructured.Unstructur
 	s.start(t)
 	t.Cleanup(func() { s.behave(t, absent) })
 
-	p.takeAwayKind(t, pools.GroupResource().String())
+	p.takeAwayKind(t, objects.Pools.GroupResource().String())
 	_, portText, err := net.SplitHostPort(s.address)
 	if err != nil {
 		t.Fatal(err)
@@ -102,20 +105,20 @@ func (p *platform) replacePools(t *testing.T, served ...*unstructured.Unstructur
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := object("v1", "Service", serverNamespace, standInName)
+	service := objects.New("v1", "Service", cluster.ServerNamespace, standInName)
 	service.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
-	p.create(t, services, service)
-	apiService := object("apiregistration.k8s.io/v1", "APIService", "", pools.Version+"."+poolsGroup)
+	p.Create(t, objects.Services, service)
+	apiService := objects.New("apiregistration.k8s.io/v1", "APIService", "", objects.Pools.Version+"."+poolsGroup)
 	apiService.Object["spec"] = map[string]any{
-		"group": poolsGroup, "version": pools.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
-		"service":  map[string]any{"namespace": serverNamespace, "name": standInName, "port": port},
+		"group": poolsGroup, "version": objects.Pools.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
+		"service":  map[string]any{"namespace": cluster.ServerNamespace, "name": standInName, "port": port},
 		"caBundle": base64.StdEncoding.EncodeToString(authority.Cert),
 	}
-	await(t, "the name of the group to be free", func(ctx context.Context) error {
-		_, err := p.resource(apiServices, "").Create(ctx, apiService, metav1.CreateOptions{})
+	await.For(t, "the name of the group to be free", func(ctx context.Context) error {
+		_, err := p.Resource(objects.APIServices, "").Create(ctx, apiService, metav1.CreateOptions{})
 		return err
 	})
-	t.Cleanup(func() { p.remove(t, apiServices, "", apiService.GetName()) })
+	t.Cleanup(func() { p.Remove(t, objects.APIServices, "", apiService.GetName()) })
 	return s
 }
 
@@ -172,23 +175,23 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
-	groupVersion := poolsGroup + "/" + pools.Version
+	groupVersion := poolsGroup + "/" + objects.Pools.Version
 	switch base := "/apis/" + groupVersion; {
 	case r.URL.Path == base:
 		write(w, metav1.APIResourceList{
 			TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
 			GroupVersion: groupVersion,
 			APIResources: []metav1.APIResource{{
-				Name: pools.Resource, SingularName: "kubernetesnodes", Kind: "KubernetesNodes", Namespaced: true,
+				Name: objects.Pools.Resource, SingularName: "kubernetesnodes", Kind: "KubernetesNodes", Namespaced: true,
 				Verbs: metav1.Verbs{"get", "list", "watch"},
 			}},
 		})
-	case r.URL.Path == base+"/"+pools.Resource && r.URL.Query().Has("watch"):
+	case r.URL.Path == base+"/"+objects.Pools.Resource && r.URL.Query().Has("watch"):
 		w.Header().Set("Content-Type", "application/json")
 		if err := http.NewResponseController(w).Flush(); err == nil {
 			<-r.Context().Done()
 		}
-	case r.URL.Path == base+"/"+pools.Resource:
+	case r.URL.Path == base+"/"+objects.Pools.Resource:
 		list := unstructured.UnstructuredList{Items: s.pools, Object: map[string]any{
 			"apiVersion": groupVersion, "kind": "KubernetesNodesList", "metadata": map[string]any{"resourceVersion": "100"},
 		}}

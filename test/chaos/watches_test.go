@@ -32,6 +32,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/cozystack/workerimage-apiserver/test/await"
 )
 
 const (
@@ -55,7 +57,7 @@ func TestTenThousandWatchesLeaveNothing(t *testing.T) {
 		openWatches(t, server, atOnce)()
 	}
 	var goroutinesNow, memoryNow float64
-	await(t, "goroutines and memory to be what they were", func(context.Context) error {
+	await.For(t, "goroutines and memory to be what they were", func(context.Context) error {
 		if goroutinesNow, memoryNow = p.consumption(t); goroutinesNow > goroutines+moreGoroutines || memoryNow > memory+moreMemory {
 			return fmt.Errorf("%v goroutines and %v bytes, before %v and %v", goroutinesNow, memoryNow, goroutines, memory)
 		}
@@ -140,7 +142,7 @@ func TestClientsThatNeverReadDelayNobody(t *testing.T) {
 		i.stop()
 	}
 	var goroutinesNow, memoryNow float64
-	await(t, "goroutines and memory to be what they were", func(context.Context) error {
+	await.For(t, "goroutines and memory to be what they were", func(context.Context) error {
 		if goroutinesNow, memoryNow = p.consumption(t); goroutinesNow > goroutines+moreGoroutines || memoryNow > memory+moreMemory {
 			return fmt.Errorf("%v goroutines and %v bytes, before %v and %v", goroutinesNow, memoryNow, goroutines, memory)
 		}

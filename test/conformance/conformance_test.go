@@ -20,19 +20,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/cmd/server"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/conformance"
 )
 
@@ -41,11 +39,6 @@ var (
 	kubectl    = flag.String("kubectl", "kubectl", "program that explains the kinds, if there is one")
 	namespace  = flag.String("namespace", "default", "namespace whose options are tested")
 	watches    = flag.Int("watches", 0, "how many watches are open at once; 0 for 1,000")
-)
-
-const (
-	startTime = 2 * time.Minute
-	interval  = 50 * time.Millisecond
 )
 
 func TestConformance(t *testing.T) {
@@ -107,22 +100,16 @@ func serveSnapshot(t *testing.T) string {
 			t.Errorf("the server ended with %v", err)
 		}
 	})
-	err := wait.PollUntilContextTimeout(t.Context(), interval, startTime, true, func(ctx context.Context) (bool, error) {
-		if _, err := os.Stat(path); err != nil {
-			return false, nil
-		}
+	await.For(t, "the server", func(ctx context.Context) error {
 		config, err := clientcmd.BuildConfigFromFlags("", path)
 		if err != nil {
-			return false, nil
+			return err
 		}
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
-			return false, err
+			return err
 		}
-		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-	if err != nil {
-		t.Fatalf("wait for the server: %v", err)
-	}
 	return path
 }

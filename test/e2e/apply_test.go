@@ -26,6 +26,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // prints runs kubectl on a manifest and returns what became of the image, as kubectl says.
@@ -45,13 +46,13 @@ func (p *platform) settled(t *testing.T, schematic, labels string, args ...strin
 	p.declare(t, schematic)
 	manifest = imageManifest(schematic, named(schematic, labels))
 	p.kubectl.prints(t, manifest, append([]string{"apply"}, args...)...)
-	p.awaitReady(t, nameOf(schematic))
+	p.awaitReady(t, objects.NameOf(schematic))
 	return manifest
 }
 
 func (p *platform) image(t *testing.T, schematic string) *v1alpha1.WorkerImage {
 	t.Helper()
-	image, err := p.images.Get(t.Context(), nameOf(schematic), metav1.GetOptions{})
+	image, err := p.images.Get(t.Context(), objects.NameOf(schematic), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestClientSideApply(t *testing.T) {
 		t.Errorf("more than labels has changed: %+v", after)
 	}
 
-	other := strings.Replace(manifest, "version: "+release, "version: v9.9.9", 1)
+	other := strings.Replace(manifest, "version: "+objects.Release, "version: v9.9.9", 1)
 	if _, stderr, err := p.kubectl.try(t.Context(), other, "apply", "-f", "-"); err == nil || !strings.Contains(stderr, "spec.version") {
 		t.Errorf("another version: %v\n%s", err, stderr)
 	}
@@ -139,7 +140,7 @@ func TestWhatUsersSetOutlivesTheServer(t *testing.T) {
 	if err := p.RestartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	after := p.awaitReady(t, nameOf("restarted"))
+	after := p.awaitReady(t, objects.NameOf("restarted"))
 	want, got := before.DeepCopy(), after.DeepCopy()
 	want.ResourceVersion, got.ResourceVersion = "", ""
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -158,9 +159,9 @@ func TestWhatUsersSetOutlivesTheServer(t *testing.T) {
 func TestWhatUsersSetIsNotTheGoldens(t *testing.T) {
 	p := realPlatform(t)
 	p.settled(t, "labelled", "")
-	p.kubectl.run(t, "label", "workerimage", nameOf("labelled"), "app.kubernetes.io/managed-by=argocd")
-	p.kubectl.run(t, "annotate", "workerimage", nameOf("labelled"), "cdi.kubevirt.io/storage.usePopulator=false")
-	golden, err := p.resource(dataVolumes, goldens).Get(t.Context(), nameOf("labelled"), metav1.GetOptions{})
+	p.kubectl.run(t, "label", "workerimage", objects.NameOf("labelled"), "app.kubernetes.io/managed-by=argocd")
+	p.kubectl.run(t, "annotate", "workerimage", objects.NameOf("labelled"), "cdi.kubevirt.io/storage.usePopulator=false")
+	golden, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), objects.NameOf("labelled"), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,8 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	imagesclient "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 var (
@@ -62,9 +64,9 @@ func TestWhoMayOnlyReadImagesWritesNone(t *testing.T) {
 	_, err = images.Create(t.Context(), newImage("coveted"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	checkForbidden(t, "create, dry run", err)
 	p.createImage(t, "coveted")
-	_, err = images.Patch(t.Context(), nameOf("coveted"), types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`), metav1.PatchOptions{})
+	_, err = images.Patch(t.Context(), objects.NameOf("coveted"), types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`), metav1.PatchOptions{})
 	checkForbidden(t, "patch", err)
-	checkForbidden(t, "delete", images.Delete(t.Context(), nameOf("coveted"), metav1.DeleteOptions{}))
+	checkForbidden(t, "delete", images.Delete(t.Context(), objects.NameOf("coveted"), metav1.DeleteOptions{}))
 	checkForbidden(t, "deletecollection", images.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
 
@@ -78,28 +80,28 @@ func checkForbidden(t *testing.T, verb string, err error) {
 func TestTheAuditLogNamesTheUser(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "granted")
-	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "workerimage-writer")
+	role := objects.New("rbac.authorization.k8s.io/v1", "ClusterRole", "", "workerimage-writer")
 	role.Object["rules"] = []any{map[string]any{
 		"apiGroups": []any{"images.cozystack.io"}, "resources": []any{"workerimages"}, "verbs": []any{"create", "delete"},
 	}}
-	p.create(t, clusterRoles, role)
-	binding := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "workerimage-writer")
+	p.Create(t, objects.ClusterRoles, role)
+	binding := objects.New("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "workerimage-writer")
 	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "workerimage-writer"}
 	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "tenant-c"}}
-	p.create(t, clusterRoleBindings, binding)
+	p.Create(t, objects.ClusterRoleBindings, binding)
 
 	images := p.imagesAs(t, "tenant-c")
-	await(t, "the right to count", func(ctx context.Context) error {
+	await.For(t, "the right to count", func(ctx context.Context) error {
 		_, err := images.Create(ctx, newImage("granted"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
 	if _, err := images.Create(t.Context(), newImage("granted"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := images.Delete(t.Context(), nameOf("granted"), metav1.DeleteOptions{}); err != nil {
+	if err := images.Delete(t.Context(), objects.NameOf("granted"), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the audit log to tell of both", func(context.Context) error {
+	await.For(t, "the audit log to tell of both", func(context.Context) error {
 		if users := p.writers(t, "create", "workerimages", "granted", http.StatusCreated); !slices.Contains(users, "tenant-c") {
 			return fmt.Errorf("created by %v", users)
 		}
@@ -116,7 +118,7 @@ func TestTheAuditLogNamesTheUser(t *testing.T) {
 func TestPoliciesOfTheClusterHold(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "governed")
-	policy := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "images-have-a-team")
+	policy := objects.New("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "images-have-a-team")
 	policy.Object["spec"] = map[string]any{
 		"failurePolicy": "Fail",
 		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
@@ -128,12 +130,12 @@ func TestPoliciesOfTheClusterHold(t *testing.T) {
 			"message":    "an image needs the label team",
 		}},
 	}
-	p.create(t, policies, policy)
-	binding := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "", "images-have-a-team")
+	p.Create(t, policies, policy)
+	binding := objects.New("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "", "images-have-a-team")
 	binding.Object["spec"] = map[string]any{"policyName": "images-have-a-team", "validationActions": []any{"Deny"}}
-	p.create(t, policyBindings, binding)
+	p.Create(t, policyBindings, binding)
 
-	await(t, "the policy to be known", func(ctx context.Context) error {
+	await.For(t, "the policy to be known", func(ctx context.Context) error {
 		_, err := p.images.Create(ctx, newImage("governed"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return denied(err)
 	})
@@ -141,7 +143,7 @@ func TestPoliciesOfTheClusterHold(t *testing.T) {
 	if err := denied(err); err != nil {
 		t.Error(err)
 	}
-	if p.exists(t, dataVolumes, goldens, nameOf("governed")) {
+	if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf("governed")) {
 		t.Error("a DataVolume was made")
 	}
 
@@ -154,7 +156,7 @@ func TestPoliciesOfTheClusterHold(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it takes %v", took)
 	}
-	_, err = p.images.Patch(t.Context(), nameOf("governed"), types.MergePatchType, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{})
+	_, err = p.images.Patch(t.Context(), objects.NameOf("governed"), types.MergePatchType, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{})
 	if err := denied(err); err != nil {
 		t.Error(err)
 	}

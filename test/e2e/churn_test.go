@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const (
@@ -82,7 +83,7 @@ func newChurn(t *testing.T, p *platform) *churn {
 	c.slots = append(c.slots, c.override)
 	t.Cleanup(func() {
 		for _, s := range c.slots {
-			p.remove(t, s.resource, s.namespace, s.name)
+			p.Remove(t, s.resource, s.namespace, s.name)
 		}
 	})
 	return c
@@ -94,13 +95,13 @@ func (c *churn) step(t *testing.T) {
 	s := c.slots[c.random.IntN(len(c.slots))]
 	switch {
 	case !s.there:
-		created, err := c.p.resource(s.resource, s.namespace).Create(t.Context(), s.make(), metav1.CreateOptions{})
+		created, err := c.p.Resource(s.resource, s.namespace).Create(t.Context(), s.make(), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.there, s.uid = true, created.GetUID()
 	case c.random.IntN(6) == 0:
-		c.p.remove(t, s.resource, s.namespace, s.name)
+		c.p.Remove(t, s.resource, s.namespace, s.name)
 		s.there = false
 	default:
 		patch, status := pick(c, s.changes)()
@@ -113,7 +114,7 @@ func (c *churn) step(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.p.patch(t, s.resource, s.namespace, s.name, string(text), subresources...)
+		c.p.Patch(t, s.resource, s.namespace, s.name, string(text), subresources...)
 	}
 }
 
@@ -121,18 +122,18 @@ func (c *churn) step(t *testing.T) {
 func (c *churn) finish(t *testing.T) {
 	t.Helper()
 	const last = "last"
-	golden := c.p.createGolden(t, newGolden(last))
-	c.p.patch(t, dataVolumes, goldens, golden.GetName(), `{"status":{"phase":"ImportInProgress","progress":"77.7%"}}`, "status")
-	c.p.create(t, claims, newClaim(last, golden.GetUID()))
-	class := newClass(last)
-	class.SetAnnotations(map[string]string{virtDefaultClass: "true"})
-	c.p.create(t, storageClasses, class)
-	c.p.create(t, storageProfiles, newProfile("replicated"))
-	c.p.patch(t, storageProfiles, "", "replicated", `{"status":{"cloneStrategy":"snapshot"}}`, "status")
-	c.p.create(t, pools, newPool("tenant-a", "last", "md0", "", last))
-	c.p.create(t, dataVolumes, newDisk("tenant-a", "last", "md0", "x", last))
-	c.p.remove(t, cdis, "", c.override.name)
-	c.p.awaitImage(t, nameOf(last), "what was written last", func(image *v1alpha1.WorkerImage) bool {
+	golden := c.p.createGolden(t, objects.NewGolden(last))
+	c.p.Patch(t, objects.DataVolumes, objects.Goldens, golden.GetName(), `{"status":{"phase":"ImportInProgress","progress":"77.7%"}}`, "status")
+	c.p.Create(t, objects.Claims, objects.NewClaim(last, golden.GetUID()))
+	class := objects.NewClass(last)
+	class.SetAnnotations(map[string]string{objects.VirtDefaultClass: "true"})
+	c.p.Create(t, objects.StorageClasses, class)
+	c.p.Create(t, objects.StorageProfiles, objects.NewProfile("replicated"))
+	c.p.Patch(t, objects.StorageProfiles, "", "replicated", `{"status":{"cloneStrategy":"snapshot"}}`, "status")
+	c.p.Create(t, objects.Pools, objects.NewPool("tenant-a", "last", "md0", "", last))
+	c.p.Create(t, objects.DataVolumes, objects.NewDisk("tenant-a", "last", "md0", "x", last))
+	c.p.Remove(t, objects.CDIs, "", c.override.name)
+	c.p.awaitImage(t, objects.NameOf(last), "what was written last", func(image *v1alpha1.WorkerImage) bool {
 		pool, s := poolOf(image, "tenant-a", "last-md0"), image.Status
 		return pool.Disks.Cloning == 1 && pool.StorageClass.Name == last &&
 			s.Progress != nil && *s.Progress == 77 && s.Claim != nil && s.CloneStrategy == "snapshot"
@@ -142,8 +143,8 @@ func (c *churn) finish(t *testing.T) {
 func (c *churn) golden(i int) *slot {
 	schematic := schematicOf(i)
 	return &slot{
-		resource: dataVolumes, namespace: goldens, name: nameOf(schematic),
-		make: func() *unstructured.Unstructured { return newGolden(schematic) },
+		resource: objects.DataVolumes, namespace: objects.Goldens, name: objects.NameOf(schematic),
+		make: func() *unstructured.Unstructured { return objects.NewGolden(schematic) },
 		changes: []change{
 			func() (map[string]any, bool) {
 				return map[string]any{
@@ -157,7 +158,7 @@ func (c *churn) golden(i int) *slot {
 					"type": "Running", "status": pick(c, []string{"True", "False"}), "reason": "Error", "message": fmt.Sprintf("try %d", c.random.IntN(100)),
 				}}}, true
 			},
-			c.annotation("kubernetes-worker-image.cozystack.io/talos-version", release, "v0.0.1"),
+			c.annotation("kubernetes-worker-image.cozystack.io/talos-version", objects.Release, "v0.0.1"),
 			c.annotation("of-no-interest", "a", "b", "c"),
 		},
 	}
@@ -165,8 +166,8 @@ func (c *churn) golden(i int) *slot {
 
 func (c *churn) claim(i int, golden *slot) *slot {
 	return &slot{
-		resource: claims, namespace: goldens, name: golden.name,
-		make: func() *unstructured.Unstructured { return newClaim(schematicOf(i), golden.uid) },
+		resource: objects.Claims, namespace: objects.Goldens, name: golden.name,
+		make: func() *unstructured.Unstructured { return objects.NewClaim(schematicOf(i), golden.uid) },
 		changes: []change{
 			func() (map[string]any, bool) {
 				return map[string]any{"phase": pick(c, []string{"Pending", "Bound", "Bound", "Lost"}), "capacity": map[string]any{"storage": "6Gi"}}, true
@@ -180,14 +181,16 @@ func (c *churn) claim(i int, golden *slot) *slot {
 func (c *churn) pool(i int) *slot {
 	tenant, name := tenantOf(i), fmt.Sprintf("md%d", i)
 	return &slot{
-		resource: pools, namespace: tenant, name: "churn-" + name,
-		make: func() *unstructured.Unstructured { return newPool(tenant, "churn", name, c.className(), c.schematic()) },
+		resource: objects.Pools, namespace: tenant, name: "churn-" + name,
+		make: func() *unstructured.Unstructured {
+			return objects.NewPool(tenant, "churn", name, c.className(), c.schematic())
+		},
 		changes: []change{
 			func() (map[string]any, bool) {
 				return map[string]any{"spec": map[string]any{"storageClass": c.className(), "diskSize": pick(c, []string{"4Gi", "20Gi", "garbage"})}}, false
 			},
 			func() (map[string]any, bool) {
-				selection := map[string]any{"builtin": map[string]any{"schematicID": c.schematic(), "version": release}}
+				selection := map[string]any{"builtin": map[string]any{"schematicID": c.schematic(), "version": objects.Release}}
 				return map[string]any{"spec": map[string]any{"osImage": pick(c, []map[string]any{selection, selection, {"builtin": nil}, nil})}}, false
 			},
 			func() (map[string]any, bool) {
@@ -199,29 +202,29 @@ func (c *churn) pool(i int) *slot {
 
 func (c *churn) disk(i int) *slot {
 	fresh := func() *unstructured.Unstructured {
-		return newDisk(tenantOf(i), "churn", fmt.Sprintf("md%d", i%churnPools), fmt.Sprint(i), c.schematic())
+		return objects.NewDisk(tenantOf(i), "churn", fmt.Sprintf("md%d", i%churnPools), fmt.Sprint(i), c.schematic())
 	}
 	return &slot{
-		resource: dataVolumes, namespace: tenantOf(i), name: fresh().GetName(), make: fresh,
+		resource: objects.DataVolumes, namespace: tenantOf(i), name: fresh().GetName(), make: fresh,
 		changes: []change{func() (map[string]any, bool) { return map[string]any{"phase": pick(c, dataVolumePhases)}, true }},
 	}
 }
 
 func (c *churn) class(i int) *slot {
 	return &slot{
-		resource: storageClasses, name: classOf(i),
-		make: func() *unstructured.Unstructured { return newClass(classOf(i)) },
+		resource: objects.StorageClasses, name: classOf(i),
+		make: func() *unstructured.Unstructured { return objects.NewClass(classOf(i)) },
 		changes: []change{
-			c.annotation(defaultClass, "true", "false"),
-			c.annotation(virtDefaultClass, "true", "false"),
+			c.annotation(objects.DefaultClass, "true", "false"),
+			c.annotation(objects.VirtDefaultClass, "true", "false"),
 		},
 	}
 }
 
 func (c *churn) profile(i int) *slot {
 	return &slot{
-		resource: storageProfiles, name: classOf(i),
-		make: func() *unstructured.Unstructured { return newProfile(classOf(i)) },
+		resource: objects.StorageProfiles, name: classOf(i),
+		make: func() *unstructured.Unstructured { return objects.NewProfile(classOf(i)) },
 		changes: []change{func() (map[string]any, bool) {
 			return map[string]any{"cloneStrategy": pick(c, []string{"copy", "snapshot", "csi-clone"})}, true
 		}},
@@ -230,9 +233,9 @@ func (c *churn) profile(i int) *slot {
 
 func (c *churn) cdi() *slot {
 	return &slot{
-		resource: cdis, name: "churn",
+		resource: objects.CDIs, name: "churn",
 		make: func() *unstructured.Unstructured {
-			return set(object("cdi.kubevirt.io/v1beta1", "CDI", "", "churn"), "copy", "spec", "cloneStrategyOverride")
+			return objects.Set(objects.New("cdi.kubevirt.io/v1beta1", "CDI", "", "churn"), "copy", "spec", "cloneStrategyOverride")
 		},
 		changes: []change{func() (map[string]any, bool) {
 			return map[string]any{"spec": map[string]any{"cloneStrategyOverride": pick(c, []string{"copy", "csi-clone"})}}, false

@@ -33,11 +33,13 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestTheGarbageCollectorSyncs(t *testing.T) {
 	p := realPlatform(t)
-	await(t, "the garbage collector to have synced", func(context.Context) error {
+	await.For(t, "the garbage collector to have synced", func(context.Context) error {
 		log, err := os.ReadFile(filepath.Join(p.Dir, "kube-controller-manager.log"))
 		if err == nil && !strings.Contains(string(log), "Garbage collector: all resource monitors have synced") {
 			err = errors.New("its log does not say so")
@@ -52,21 +54,21 @@ func TestWhatAnImageOwnsIsCollectedWithIt(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
 	const schematic = "owner"
-	await(t, "the garbage collector to watch images", func(context.Context) error {
+	await.For(t, "the garbage collector to watch images", func(context.Context) error {
 		if len(p.audit(t).by(controllerManagerUser).of(v1alpha1.GroupName)) == 0 {
 			return errors.New("it has not asked")
 		}
 		return nil
 	})
-	golden := p.createGolden(t, newGolden(schematic))
-	image := p.awaitReady(t, nameOf(schematic))
+	golden := p.createGolden(t, objects.NewGolden(schematic))
+	image := p.awaitReady(t, objects.NameOf(schematic))
 	p.createOwned(t, "owned-by-an-image", image.Name, image.UID)
 	p.createOwned(t, "owned-by-nobody", image.Name, golden.GetUID())
 	p.awaitCollected(t, "owned-by-nobody")
 	if _, err := p.owned().Get(t.Context(), "owned-by-an-image", metav1.GetOptions{}); err != nil {
 		t.Errorf("what a living image owns is gone: %v", err)
 	}
-	p.remove(t, dataVolumes, goldens, image.Name)
+	p.Remove(t, objects.DataVolumes, objects.Goldens, image.Name)
 	p.awaitCollected(t, "owned-by-an-image")
 	for _, event := range p.audit(t).of(v1alpha1.GroupName) {
 		isController := event.User.Username == controllerManagerUser || strings.HasPrefix(event.User.Username, controllerUsers)
@@ -99,7 +101,7 @@ func (p *platform) createOwned(t *testing.T, name, image string, uid types.UID) 
 
 func (p *platform) awaitCollected(t *testing.T, name string) {
 	t.Helper()
-	await(t, name+" to be collected", func(ctx context.Context) error {
+	await.For(t, name+" to be collected", func(ctx context.Context) error {
 		_, err := p.owned().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -29,7 +29,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/conformance"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // The goldens of the suite: large ones, and others whose imports begin and fail as the clauses need it.
@@ -56,11 +58,11 @@ func TestConformance(t *testing.T) {
 func TestABuiltInKindConforms(t *testing.T) {
 	p := quietPlatform(t)
 	for _, name := range conformingLarge {
-		large := object("v1", "ConfigMap", "default", name)
+		large := objects.New("v1", "ConfigMap", "default", name)
 		large.Object["data"] = map[string]any{"large": strings.Repeat("x", 50_000)}
-		p.create(t, configMaps, large)
+		p.Create(t, objects.ConfigMaps, large)
 	}
-	builtIn := conformance.BuiltIn(configMaps, "ConfigMap", "default")
+	builtIn := conformance.BuiltIn(objects.ConfigMaps, "ConfigMap", "default")
 	builtIn.Driver = p.labelDriver(t, builtIn)
 	conformance.Run(t, conformance.Config{
 		REST:      p.RESTConfig(),
@@ -92,14 +94,14 @@ func (p *platform) labelDriver(t *testing.T, r conformance.Resource) *conformanc
 func (p *platform) createConforming(t *testing.T) {
 	t.Helper()
 	for _, schematic := range slices.Concat(conformingLarge, conformingDriven) {
-		p.createGolden(t, newGolden(schematic))
-		p.create(t, pools, newPool("tenant-a", schematic, "md0", "replicated", schematic))
+		p.createGolden(t, objects.NewGolden(schematic))
+		p.Create(t, objects.Pools, objects.NewPool("tenant-a", schematic, "md0", "replicated", schematic))
 	}
 	for _, schematic := range slices.Concat(conformingLarge, conformingDriven) {
-		p.awaitImage(t, nameOf(schematic), "used", func(image *v1alpha1.WorkerImage) bool { return image.Status.PoolCount == 1 })
+		p.awaitImage(t, objects.NameOf(schematic), "used", func(image *v1alpha1.WorkerImage) bool { return image.Status.PoolCount == 1 })
 	}
 	for _, schematic := range conformingLarge {
-		p.patch(t, conformance.WorkerImages().GroupVersionResource, "", nameOf(schematic),
+		p.Patch(t, conformance.WorkerImages().GroupVersionResource, "", objects.NameOf(schematic),
 			fmt.Sprintf(`{"metadata":{"annotations":{"large":%q}}}`, strings.Repeat("x", 50_000)))
 	}
 }
@@ -109,7 +111,7 @@ func (p *platform) createConforming(t *testing.T) {
 func (p *platform) drivenResources(t *testing.T) []conformance.Resource {
 	t.Helper()
 	driven := conformingDriven[0]
-	name := nameOf(driven)
+	name := objects.NameOf(driven)
 	images, entries, options := conformance.WorkerImages(), conformance.CatalogEntries(), conformance.Options("default")
 	images.Driver = p.labelDriver(t, images)
 	images.Driver.Churn = p.churnImports
@@ -139,17 +141,17 @@ func (p *platform) setImporting(ctx context.Context, schematic string, importing
 	if err := p.setPhase(ctx, schematic, cdiPhase); err != nil {
 		return err
 	}
-	return poll(ctx, func(context.Context) error { return shows(phase) })
+	return await.Poll(ctx, func(context.Context) error { return shows(phase) })
 }
 
 func (p *platform) setPhase(ctx context.Context, schematic, phase string) error {
 	patch := fmt.Sprintf(`{"status":{"phase":%q}}`, phase)
-	_, err := p.resource(dataVolumes, goldens).Patch(ctx, nameOf(schematic), types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := p.Resource(objects.DataVolumes, objects.Goldens).Patch(ctx, objects.NameOf(schematic), types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	return err
 }
 
 func (p *platform) showsPhase(ctx context.Context, r conformance.Resource, name, want string) error {
-	entry, err := p.resource(r.GroupVersionResource, r.Namespace).Get(ctx, name, metav1.GetOptions{})
+	entry, err := p.Resource(r.GroupVersionResource, r.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ const offeredSchematics = "workerimage-schematic"
 
 // showsOffer expects that a schematic is offered, or that it is not.
 func (p *platform) showsOffer(ctx context.Context, r conformance.Resource, schematic string, want bool) error {
-	option, err := p.resource(r.GroupVersionResource, r.Namespace).Get(ctx, offeredSchematics, metav1.GetOptions{})
+	option, err := p.Resource(r.GroupVersionResource, r.Namespace).Get(ctx, offeredSchematics, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

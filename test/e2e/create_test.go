@@ -34,12 +34,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestTheSampleIsImported(t *testing.T) {
 	p := realPlatform(t)
 	const name = "talos-worker-gpu-nvidia-open-v1.13.7"
-	t.Cleanup(func() { p.remove(t, dataVolumes, goldens, name) })
+	t.Cleanup(func() { p.Remove(t, objects.DataVolumes, objects.Goldens, name) })
 	printed := p.kubectl.run(t, "create", "-f", filepath.Join(root, "artifacts", "samples", "workerimage.yaml"))
 	if want := "workerimage.images.cozystack.io/" + name + " created\n"; printed != want {
 		t.Errorf("kubectl prints %q, want %q", printed, want)
@@ -62,11 +64,11 @@ func TestWhatIsMadeIsTheGoldenOfThePlatform(t *testing.T) {
 	if _, err := p.images.Create(t.Context(), image, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := p.resource(dataVolumes, goldens).Get(t.Context(), nameOf("rendered"), metav1.GetOptions{})
+	made, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), objects.NameOf("rendered"), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := newGolden("rendered")
+	want := objects.NewGolden("rendered")
 	if diff := cmp.Diff(want.Object["spec"], made.Object["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
@@ -101,7 +103,7 @@ func TestOfFiftyCreatesAtOnceOneMakesTheImage(t *testing.T) {
 	if made != 1 {
 		t.Errorf("%d say that they made it", made)
 	}
-	await(t, "the audit log to tell of the DataVolume", func(context.Context) error {
+	await.For(t, "the audit log to tell of the DataVolume", func(context.Context) error {
 		if users := p.writers(t, "create", "datavolumes", "wanted", http.StatusCreated); !slices.Equal(users, []string{serverUser}) {
 			return fmt.Errorf("made by %v", users)
 		}
@@ -112,7 +114,7 @@ func TestOfFiftyCreatesAtOnceOneMakesTheImage(t *testing.T) {
 func TestCreatesThatAreRefused(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "here", "there")
-	p.declareEntries(t, fmt.Sprintf("{schematicID: classless, version: %s, storageClass: missing}", release))
+	p.declareEntries(t, fmt.Sprintf("{schematicID: classless, version: %s, storageClass: missing}", objects.Release))
 	p.awaitPhase(t, "classless", v1alpha1.CatalogEntryAvailable)
 	p.createImage(t, "there")
 	for _, test := range []struct {
@@ -120,14 +122,14 @@ func TestCreatesThatAreRefused(t *testing.T) {
 		code                      int
 		says                      []string
 	}{
-		{"an image that is not in the catalog", "nowhere", "", 422, []string{"spec: Invalid value", "schematicID nowhere, version " + release, "declare it first"}},
-		{"another name", "here", "name: here", 422, []string{"metadata.name: Invalid value", nameOf("here")}},
+		{"an image that is not in the catalog", "nowhere", "", 422, []string{"spec: Invalid value", "schematicID nowhere, version " + objects.Release, "declare it first"}},
+		{"another name", "here", "name: here", 422, []string{"metadata.name: Invalid value", objects.NameOf("here")}},
 		{"a name to be generated", "here", "generateName: here-", 422, []string{"metadata.generateName: Forbidden"}},
 		{"a class that does not exist", "classless", "", 422, []string{"\"missing\"", "does not exist"}},
-		{"an image that is there", "there", "", 409, []string{nameOf("there"), "already exists"}},
+		{"an image that is there", "there", "", 409, []string{objects.NameOf("there"), "already exists"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			before := p.exists(t, dataVolumes, goldens, nameOf(test.schematic))
+			before := p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf(test.schematic))
 			for _, query := range []string{"", "?dryRun=All"} {
 				refused := p.post(t, query, imageManifest(test.schematic, test.metadata))
 				if refused.status != test.code {
@@ -139,7 +141,7 @@ func TestCreatesThatAreRefused(t *testing.T) {
 					}
 				}
 			}
-			if p.exists(t, dataVolumes, goldens, nameOf(test.schematic)) != before {
+			if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf(test.schematic)) != before {
 				t.Error("a DataVolume was made")
 			}
 		})
@@ -148,14 +150,14 @@ func TestCreatesThatAreRefused(t *testing.T) {
 
 func TestWithoutAClassNothingIsMade(t *testing.T) {
 	p := realPlatform(t)
-	p.setCatalog(t, fmt.Sprintf("images:\n- {schematicID: homeless, version: %s}\n", release))
+	p.setCatalog(t, fmt.Sprintf("images:\n- {schematicID: homeless, version: %s}\n", objects.Release))
 	p.awaitPhase(t, "homeless", v1alpha1.CatalogEntryAvailable)
 	annotate := func(value string) {
-		p.patch(t, storageClasses, "", "local", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, defaultClass, value))
+		p.Patch(t, objects.StorageClasses, "", "local", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, objects.DefaultClass, value))
 	}
 	t.Cleanup(func() { annotate("true") })
 	annotate("false")
-	await(t, "the default to be gone", func(context.Context) error {
+	await.For(t, "the default to be gone", func(context.Context) error {
 		if a := p.post(t, "?dryRun=All", imageManifest("homeless", "")); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.message(t), "has no default") {
 			return fmt.Errorf("%d %s", a.status, a.body)
 		}
@@ -164,7 +166,7 @@ func TestWithoutAClassNothingIsMade(t *testing.T) {
 	if a := p.post(t, "", imageManifest("homeless", "")); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if p.exists(t, dataVolumes, goldens, nameOf("homeless")) {
+	if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf("homeless")) {
 		t.Error("a DataVolume was made")
 	}
 }
@@ -172,21 +174,21 @@ func TestWithoutAClassNothingIsMade(t *testing.T) {
 func TestTheWordsOfCDIArePassedOn(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "squatted")
-	claim := object("v1", "PersistentVolumeClaim", goldens, nameOf("squatted"))
+	claim := objects.New("v1", "PersistentVolumeClaim", objects.Goldens, objects.NameOf("squatted"))
 	claim.Object["spec"] = map[string]any{
 		"accessModes":      []any{"ReadWriteOnce"},
 		"storageClassName": "replicated",
 		"resources":        map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 	}
-	p.create(t, claims, claim)
+	p.Create(t, objects.Claims, claim)
 	for _, query := range []string{"", "?dryRun=All"} {
 		refused := p.post(t, query, imageManifest("squatted", ""))
-		want := fmt.Sprintf("Destination PVC %s/%s already exists", goldens, nameOf("squatted"))
+		want := fmt.Sprintf("Destination PVC %s/%s already exists", objects.Goldens, objects.NameOf("squatted"))
 		if refused.status != http.StatusUnprocessableEntity || !strings.Contains(refused.message(t), want) {
 			t.Errorf("%s: %d %s, want CDI's own words", query, refused.status, refused.body)
 		}
 	}
-	if p.exists(t, dataVolumes, goldens, nameOf("squatted")) {
+	if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf("squatted")) {
 		t.Error("a DataVolume was made")
 	}
 }
@@ -201,7 +203,7 @@ func TestAnImageCanBeMadeAgainWhenItIsGone(t *testing.T) {
 	})
 	// The DataVolume is held until a create has been refused.
 	const finalizer = "example.org/hold"
-	p.patch(t, dataVolumes, goldens, first.Name, fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, finalizer))
+	p.Patch(t, objects.DataVolumes, objects.Goldens, first.Name, fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, finalizer))
 	if err := p.images.Delete(t.Context(), first.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestAnImageCanBeMadeAgainWhenItIsGone(t *testing.T) {
 	if refused.status != http.StatusConflict || refused.header.Get("Retry-After") == "" || !strings.Contains(refused.message(t), "is being deleted") {
 		t.Errorf("%d, Retry-After: %s, %s", refused.status, refused.header.Get("Retry-After"), refused.body)
 	}
-	p.patch(t, dataVolumes, goldens, first.Name, `{"metadata":{"finalizers":null}}`)
+	p.Patch(t, objects.DataVolumes, objects.Goldens, first.Name, `{"metadata":{"finalizers":null}}`)
 	p.createImage(t, schematic)
 	if second := p.image(t, schematic); second.UID == first.UID || second.Status.Phase == v1alpha1.WorkerImageTerminating {
 		t.Errorf("uid %s after %s, phase %s", second.UID, first.UID, second.Status.Phase)
@@ -273,7 +275,7 @@ func TestWithoutTheWebhookOfCDINothingIsMade(t *testing.T) {
 					t.Errorf("%s: it takes %v", query, took)
 				}
 			}
-			if p.exists(t, dataVolumes, goldens, nameOf(test.schematic)) {
+			if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf(test.schematic)) {
 				t.Error("a DataVolume was made")
 			}
 			if err := p.images.Delete(t.Context(), there.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
@@ -282,7 +284,7 @@ func TestWithoutTheWebhookOfCDINothingIsMade(t *testing.T) {
 			if err := back(); err != nil {
 				t.Fatal(err)
 			}
-			await(t, "it to be made when the webhook is back", func(ctx context.Context) error {
+			await.For(t, "it to be made when the webhook is back", func(ctx context.Context) error {
 				_, err := p.images.Create(ctx, newImage(test.schematic), metav1.CreateOptions{})
 				return err
 			})
@@ -302,7 +304,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "rehearsed")
 	manifest := imageManifest("rehearsed", named("rehearsed", ""))
-	events := p.watch(t, "&fieldSelector=metadata.name="+nameOf("rehearsed"), asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+objects.NameOf("rehearsed"), asJSON)
 	for _, args := range [][]string{
 		{"create", "--dry-run=server", "-f", "-"},
 		{"apply", "--dry-run=server", "-f", "-"},
@@ -317,7 +319,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 	if err == nil || !strings.Contains(printed, "+kind: WorkerImage") {
 		t.Errorf("kubectl diff of an image that is not there: %v, %q\n%s", err, printed, stderr)
 	}
-	if p.exists(t, dataVolumes, goldens, nameOf("rehearsed")) {
+	if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf("rehearsed")) {
 		t.Error("a DataVolume was made")
 	}
 	// What comes first is what is really created.

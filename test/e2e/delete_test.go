@@ -29,36 +29,38 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestAnImageThatAPoolAsksForIsKept(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "pinned")
 	p.createImage(t, "pinned")
-	p.awaitReady(t, nameOf("pinned"))
-	pool := newPool("tenant-a", "idle", "md0", "replicated", "pinned")
-	p.create(t, pools, pool)
-	p.awaitImage(t, nameOf("pinned"), "in use", func(image *v1alpha1.WorkerImage) bool {
+	p.awaitReady(t, objects.NameOf("pinned"))
+	pool := objects.NewPool("tenant-a", "idle", "md0", "replicated", "pinned")
+	p.Create(t, objects.Pools, pool)
+	p.awaitImage(t, objects.NameOf("pinned"), "in use", func(image *v1alpha1.WorkerImage) bool {
 		return condition(image, v1alpha1.ConditionDeletable).Status == metav1.ConditionFalse
 	})
 	for _, args := range [][]string{
-		{"delete", "workerimage", nameOf("pinned")},
-		{"delete", "workerimage", nameOf("pinned"), "--dry-run=server"},
+		{"delete", "workerimage", objects.NameOf("pinned")},
+		{"delete", "workerimage", objects.NameOf("pinned"), "--dry-run=server"},
 	} {
 		if said := p.kubectl.refused(t, args...); !strings.Contains(said, "(Conflict)") || !strings.Contains(said, "tenant-a/idle-md0") {
 			t.Errorf("kubectl %s: %s", strings.Join(args, " "), said)
 		}
 	}
 
-	p.remove(t, pools, "tenant-a", "idle-md0")
-	image := p.awaitImage(t, nameOf("pinned"), "deletable", func(image *v1alpha1.WorkerImage) bool {
+	p.Remove(t, objects.Pools, "tenant-a", "idle-md0")
+	image := p.awaitImage(t, objects.NameOf("pinned"), "deletable", func(image *v1alpha1.WorkerImage) bool {
 		return condition(image, v1alpha1.ConditionDeletable).Status == metav1.ConditionTrue
 	})
 	p.kubectl.run(t, "delete", "workerimage", image.Name, "--dry-run=server")
 	events := p.watch(t, "&fieldSelector=metadata.name="+image.Name+"&resourceVersion="+image.ResourceVersion, asJSON)
 	// kubectl waits until it is gone.
 	p.kubectl.run(t, "delete", "workerimage", image.Name)
-	if p.exists(t, dataVolumes, goldens, image.Name) || p.exists(t, claims, goldens, image.Name) {
+	if p.exists(t, objects.DataVolumes, objects.Goldens, image.Name) || p.exists(t, objects.Claims, objects.Goldens, image.Name) {
 		t.Error("its DataVolume or its claim is still there")
 	}
 	checkRetirement(t, events, image.UID)
@@ -92,12 +94,12 @@ func TestAnImportThatIsBrokenOffIsTerminatingUntilItsClaimIsGone(t *testing.T) {
 	const schematic = "stuck-forever"
 	p.declare(t, schematic)
 	p.createImage(t, schematic)
-	image := p.awaitImage(t, nameOf(schematic), "stuck", func(image *v1alpha1.WorkerImage) bool {
+	image := p.awaitImage(t, objects.NameOf(schematic), "stuck", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Progress != nil && *image.Status.Progress > 0
 	})
 	events := p.watch(t, "&fieldSelector=metadata.name="+image.Name+"&resourceVersion="+image.ResourceVersion, asJSON)
 	p.kubectl.run(t, "delete", "workerimage", image.Name)
-	if p.exists(t, claims, goldens, image.Name) {
+	if p.exists(t, objects.Claims, objects.Goldens, image.Name) {
 		t.Error("its claim is still there")
 	}
 	checkRetirement(t, events, image.UID)
@@ -108,8 +110,8 @@ func TestAClaimWithoutADataVolumeIsLabelledAndRetired(t *testing.T) {
 	p.declare(t, "orphaned")
 	created := p.createImage(t, "orphaned")
 	p.awaitReady(t, created.Name)
-	t.Cleanup(func() { p.remove(t, claims, goldens, created.Name) })
-	err := p.resource(dataVolumes, goldens).Delete(t.Context(), created.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+	t.Cleanup(func() { p.Remove(t, objects.Claims, objects.Goldens, created.Name) })
+	err := p.Resource(objects.DataVolumes, objects.Goldens).Delete(t.Context(), created.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestAClaimWithoutADataVolumeIsLabelledAndRetired(t *testing.T) {
 		t.Errorf("a create is answered %d %s", refused.status, refused.body)
 	}
 	p.kubectl.run(t, "delete", "workerimage", created.Name)
-	if p.exists(t, claims, goldens, created.Name) {
+	if p.exists(t, objects.Claims, objects.Goldens, created.Name) {
 		t.Error("its claim is still there")
 	}
 }
@@ -133,7 +135,7 @@ func TestAClaimWithoutADataVolumeIsLabelledAndRetired(t *testing.T) {
 func TestDeleteCollectionDeletesWhatMayBeDeleted(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "stuck-a", "stuck-b", "stuck-c")
-	p.create(t, pools, newPool("tenant-a", "idle", "md1", "replicated", "stuck-b"))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "idle", "md1", "replicated", "stuck-b"))
 	for _, schematic := range []string{"stuck-a", "stuck-b", "stuck-c"} {
 		image := newImage(schematic)
 		image.Labels = map[string]string{"made-for": "deletecollection"}
@@ -141,7 +143,7 @@ func TestDeleteCollectionDeletesWhatMayBeDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.awaitImage(t, nameOf("stuck-b"), "in use", func(image *v1alpha1.WorkerImage) bool {
+	p.awaitImage(t, objects.NameOf("stuck-b"), "in use", func(image *v1alpha1.WorkerImage) bool {
 		return condition(image, v1alpha1.ConditionInUse).Status == metav1.ConditionTrue
 	})
 	selected := metav1.ListOptions{LabelSelector: "made-for=deletecollection"}
@@ -149,12 +151,12 @@ func TestDeleteCollectionDeletesWhatMayBeDeleted(t *testing.T) {
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "2 deleted, 1 kept") || !strings.Contains(err.Error(), "tenant-a/idle-md1") {
 		t.Errorf("got %v", err)
 	}
-	await(t, "two of three to be gone", func(ctx context.Context) error {
+	await.For(t, "two of three to be gone", func(ctx context.Context) error {
 		list, err := p.images.List(ctx, selected)
 		if err != nil {
 			return err
 		}
-		if len(list.Items) != 1 || list.Items[0].Name != nameOf("stuck-b") {
+		if len(list.Items) != 1 || list.Items[0].Name != objects.NameOf("stuck-b") {
 			return fmt.Errorf("there are %d", len(list.Items))
 		}
 		return nil

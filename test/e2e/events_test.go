@@ -25,19 +25,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestWhatStandsInTheWayOfAGoldenIsAnEventOnIt(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
-	golden, err := p.dynamic.Resource(dataVolumes).Namespace(goldens).Get(t.Context(), classlessSample, metav1.GetOptions{})
+	golden, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), classlessSample, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	selector := fields.Set{"involvedObject.uid": string(golden.GetUID()), "reason": "StorageClassNotFound"}.String()
 	var found []corev1.Event
-	await(t, "an event on "+classlessSample, func(ctx context.Context) error {
-		list, err := p.kube.CoreV1().Events(goldens).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	await.For(t, "an event on "+classlessSample, func(ctx context.Context) error {
+		list, err := p.kube.CoreV1().Events(objects.Goldens).List(ctx, metav1.ListOptions{FieldSelector: selector})
 		if err == nil && len(list.Items) == 0 {
 			err = fmt.Errorf("no event matches %s", selector)
 		}
@@ -49,7 +52,7 @@ func TestWhatStandsInTheWayOfAGoldenIsAnEventOnIt(t *testing.T) {
 	if len(found) != 1 || found[0].Count != 1 || found[0].Type != corev1.EventTypeWarning || found[0].Source.Component != "workerimage-apiserver" {
 		t.Errorf("there are other events than one warning: %+v", found)
 	}
-	described := p.kubectl.run(t, "-n", goldens, "describe", "datavolume", classlessSample)
+	described := p.kubectl.run(t, "-n", objects.Goldens, "describe", "datavolume", classlessSample)
 	if !strings.Contains(described, "StorageClassNotFound") {
 		t.Errorf("kubectl does not show it:\n%s", described)
 	}

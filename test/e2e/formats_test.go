@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const initialEventsEnd = "k8s.io/initial-events-end"
@@ -166,14 +167,14 @@ func TestRepresentations(t *testing.T) {
 func TestLargeAnswersAreCompressed(t *testing.T) {
 	p := quietPlatform(t)
 	const count = 400
-	p.createGolden(t, newGolden("large"))
+	p.createGolden(t, objects.NewGolden("large"))
 	var many []*unstructured.Unstructured
 	for i := range count {
-		many = append(many, newPool("tenant-a", "large", fmt.Sprintf("md%d", i), "replicated", "large"))
+		many = append(many, objects.NewPool("tenant-a", "large", fmt.Sprintf("md%d", i), "replicated", "large"))
 	}
-	p.createMany(t, pools, many)
-	path := workerImages + "/" + nameOf("large")
-	p.awaitImage(t, nameOf("large"), "used by all pools", func(image *v1alpha1.WorkerImage) bool { return image.Status.PoolCount == count })
+	p.createMany(t, objects.Pools, many)
+	path := workerImages + "/" + objects.NameOf("large")
+	p.awaitImage(t, objects.NameOf("large"), "used by all pools", func(image *v1alpha1.WorkerImage) bool { return image.Status.PoolCount == count })
 	plain := p.ask(t, path, asJSON)
 	packed, err := p.tryToAsk(t.Context(), path, http.Header{"Accept": {asJSON}, "Accept-Encoding": {"gzip"}})
 	if err != nil {

@@ -30,9 +30,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	typed "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
@@ -121,7 +123,7 @@ func TestReplicasServeOneHistory(t *testing.T) {
 	if err := s.AwaitReplica(t.Context(), leader); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the replica that came back to be in the history of the others", func(ctx context.Context) error {
+	await.For(t, "the replica that came back to be in the history of the others", func(ctx context.Context) error {
 		_, err := replicas[leader].List(ctx, metav1.ListOptions{ResourceVersion: image.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 		return err
 	})
@@ -147,8 +149,8 @@ func manifestsForOneHistory(t *testing.T) (dir string) {
 // historyLeader is the number of the replica that orders changes.
 func (p *platform) historyLeader(t *testing.T, s *stack.Stack) (number int) {
 	t.Helper()
-	await(t, "a replica to hold the Lease", func(ctx context.Context) error {
-		lease, err := p.kube.CoordinationV1().Leases("cozy-system").Get(ctx, historyLease, metav1.GetOptions{})
+	await.For(t, "a replica to hold the Lease", func(ctx context.Context) error {
+		lease, err := p.kube.CoordinationV1().Leases(cluster.ServerNamespace).Get(ctx, historyLease, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

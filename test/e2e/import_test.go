@@ -34,28 +34,30 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestAnImportIsFollowedLive(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
-	name := nameOf(steady)
+	name := objects.NameOf(steady)
 	printed := p.kubectl.follow(t, "get", "workerimages", "--watch")
 	printed.until(t, "the header", func(line string) bool { return strings.HasPrefix(line, "NAME") })
 	events := p.watch(t, "&fieldSelector=metadata.name="+name, asJSON)
 
-	golden := newGolden(steady)
+	golden := objects.NewGolden(steady)
 	manifest, err := json.Marshal(golden)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.remove(t, dataVolumes, goldens, name) })
+	t.Cleanup(func() { p.Remove(t, objects.DataVolumes, objects.Goldens, name) })
 	p.kubectl.apply(t, string(manifest))
 	p.awaitImage(t, name, "there", exists)
 	var waits sync.WaitGroup
 	for _, what := range []string{"condition=Ready", "jsonpath={.status.phase}=Ready"} {
 		waits.Go(func() {
-			if _, stderr, err := p.kubectl.try(t.Context(), "", "wait", "--for="+what, "--timeout="+patience.String(), "workerimage/"+name); err != nil {
+			if _, stderr, err := p.kubectl.try(t.Context(), "", "wait", "--for="+what, "--timeout="+await.Patience.String(), "workerimage/"+name); err != nil {
 				t.Errorf("kubectl wait --for=%s: %v\n%s", what, err, stderr)
 			}
 		})
@@ -114,7 +116,7 @@ func untilReady(t *testing.T, events *stream) []frame {
 func checkImportEvents(t *testing.T, p *platform, frames []frame) {
 	t.Helper()
 	first := frames[0].image(t)
-	golden, err := p.dynamic.Resource(dataVolumes).Namespace(goldens).Get(t.Context(), first.Name, metav1.GetOptions{})
+	golden, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), first.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,8 +254,8 @@ func TestNoTokenOfCDIIsServed(t *testing.T) {
 func (p *platform) tokens(t *testing.T) []string {
 	t.Helper()
 	var tokens []string
-	for _, resource := range []schema.GroupVersionResource{dataVolumes, claims} {
-		list, err := p.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
+	for _, resource := range []schema.GroupVersionResource{objects.DataVolumes, objects.Claims} {
+		list, err := p.Resource(resource, "").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,13 +274,13 @@ func TestAGoldenThatIsMadeAgainIsAnotherImage(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
 	const schematic = "recreated"
-	name := nameOf(schematic)
-	before := p.createGolden(t, newGolden(schematic))
+	name := objects.NameOf(schematic)
+	before := p.createGolden(t, objects.NewGolden(schematic))
 	image := p.awaitReady(t, name)
 	events := p.watch(t, "&fieldSelector=metadata.name="+name+"&resourceVersion="+image.ResourceVersion, asJSON)
 
-	p.remove(t, dataVolumes, goldens, name)
-	after, err := p.dynamic.Resource(dataVolumes).Namespace(goldens).Create(t.Context(), newGolden(schematic), metav1.CreateOptions{})
+	p.Remove(t, objects.DataVolumes, objects.Goldens, name)
+	after, err := p.Resource(objects.DataVolumes, objects.Goldens).Create(t.Context(), objects.NewGolden(schematic), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

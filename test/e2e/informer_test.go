@@ -35,6 +35,8 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	informers "github.com/cozystack/workerimage-apiserver/pkg/generated/informers/externalversions/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // tooLong is for a sync that waits for something that does not come. A sync that works takes milliseconds.
@@ -81,7 +83,7 @@ func (p *platform) startInformer(t, owner *testing.T, selector string) informer 
 func (i informer) awaitSync(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	select {
 	case <-i.HasSyncedChecker().Done():
@@ -140,8 +142,8 @@ func TestAnInformerSyncsAtOnce(t *testing.T) {
 	} {
 		t.Run(situation.name, func(t *testing.T) {
 			for _, schematic := range situation.goldens {
-				p.createGolden(t, newGolden(schematic))
-				p.awaitImage(t, nameOf(schematic), "there", exists)
+				p.createGolden(t, objects.NewGolden(schematic))
+				p.awaitImage(t, objects.NameOf(schematic), "there", exists)
 			}
 			for _, mode := range modes {
 				t.Run(mode.name, func(t *testing.T) {
@@ -178,10 +180,10 @@ func TestAnInformerIsRightAfterAThousandChanges(t *testing.T) {
 	}
 	c.finish(t)
 	for i := range all {
-		await(t, "the informer to have what a list has", func(ctx context.Context) error { return p.compare(ctx, all[i].GetStore()) })
+		await.For(t, "the informer to have what a list has", func(ctx context.Context) error { return p.compare(ctx, all[i].GetStore()) })
 		all[i].requests.check(t, modes[i].streaming)
 	}
-	await(t, "a plain watch to have told the same", func(ctx context.Context) error { return p.compare(ctx, events) })
+	await.For(t, "a plain watch to have told the same", func(ctx context.Context) error { return p.compare(ctx, events) })
 	t.Logf("%d events told of 1000 changes", events.count())
 }
 

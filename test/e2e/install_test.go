@@ -27,46 +27,44 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
-
-// serverNamespace is where the server is installed.
-const serverNamespace = "cozy-system"
 
 // Whoever enforces the standard for pods on the namespace must not find that no pod is made.
 func TestThePodOfTheDeploymentIsOneOfTheRestrictedKind(t *testing.T) {
 	p := quietPlatform(t)
 	enforced := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := p.kube.CoreV1().Namespaces().Patch(t.Context(), serverNamespace, types.MergePatchType, enforced, metav1.PatchOptions{}); err != nil {
+	if _, err := p.kube.CoreV1().Namespaces().Patch(t.Context(), cluster.ServerNamespace, types.MergePatchType, enforced, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	deployment, err := p.kube.AppsV1().Deployments(serverNamespace).Get(t.Context(), cluster.ServerName, metav1.GetOptions{})
+	deployment, err := p.kube.AppsV1().Deployments(cluster.ServerNamespace).Get(t.Context(), cluster.ServerName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
 	pod.Name = "trial"
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	if _, err := p.kube.CoreV1().Pods(serverNamespace).Create(t.Context(), pod, dryRun); err != nil {
+	if _, err := p.kube.CoreV1().Pods(cluster.ServerNamespace).Create(t.Context(), pod, dryRun); err != nil {
 		t.Errorf("it is refused: %v", err)
 	}
 	pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = ptr.To(true)
-	if _, err := p.kube.CoreV1().Pods(serverNamespace).Create(t.Context(), pod, dryRun); !apierrors.IsForbidden(err) {
+	if _, err := p.kube.CoreV1().Pods(cluster.ServerNamespace).Create(t.Context(), pod, dryRun); !apierrors.IsForbidden(err) {
 		t.Errorf("the standard is not enforced: %v", err)
 	}
 }
 
 func TestUninstallingLeavesEveryGolden(t *testing.T) {
 	p := newPlatform(t, startStack(t, stack.Options{KindsOnly: true}))
-	golden := newGolden("staying")
-	created, err := p.resource(dataVolumes, goldens).Create(t.Context(), golden, metav1.CreateOptions{})
+	golden := objects.NewGolden("staying")
+	created, err := p.Resource(objects.DataVolumes, objects.Goldens).Create(t.Context(), golden, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.awaitImage(t, golden.GetName(), "there", exists)
 	check := func(after string) {
 		t.Helper()
-		found, err := p.resource(dataVolumes, goldens).Get(t.Context(), golden.GetName(), metav1.GetOptions{})
+		found, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), golden.GetName(), metav1.GetOptions{})
 		if err != nil || found.GetUID() != created.GetUID() || found.GetDeletionTimestamp() != nil {
 			t.Errorf("after %s: %v, %v", after, found, err)
 		}

@@ -31,6 +31,8 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
@@ -43,7 +45,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	p := newPlatform(t, startStack(t, stack.Options{KindsOnly: true}))
 	cdiKinds, poolKinds := p.takeKinds(t, "cdi.kubevirt.io"), p.takeKinds(t, "apps.cozystack.io")
 	const schematic = "unforeseen"
-	name := nameOf(schematic)
+	name := objects.NameOf(schematic)
 
 	t.Run("without CDI the server is ready, and has no list rather than an empty one", func(t *testing.T) {
 		// The server that starts now has never seen the kinds.
@@ -65,7 +67,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	})
 	t.Run("goldens appear with their kind", func(t *testing.T) {
 		p.giveKinds(t, cdiKinds)
-		golden := p.createGolden(whole, newGolden(schematic))
+		golden := p.createGolden(whole, objects.NewGolden(schematic))
 		began := time.Now()
 		image := p.awaitImage(t, name, "there", exists)
 		within(t, began, soon)
@@ -76,7 +78,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	})
 	t.Run("pools appear with theirs", func(t *testing.T) {
 		p.giveKinds(t, poolKinds)
-		p.create(whole, pools, newPool("tenant-a", "unforeseen", "md0", "replicated", schematic))
+		p.Create(whole, objects.Pools, objects.NewPool("tenant-a", "unforeseen", "md0", "replicated", schematic))
 		began := time.Now()
 		p.awaitImage(t, name, "in use", func(image *v1alpha1.WorkerImage) bool {
 			return condition(image, v1alpha1.ConditionInUse).Status == metav1.ConditionTrue && image.Status.PoolCount == 1
@@ -120,7 +122,7 @@ func (p *platform) checkReady(t *testing.T) {
 // takeKinds deletes the kinds of a group and returns what was deleted.
 func (p *platform) takeKinds(t *testing.T, group string) []*unstructured.Unstructured {
 	t.Helper()
-	all, err := p.dynamic.Resource(kinds).List(t.Context(), metav1.ListOptions{})
+	all, err := p.Resource(objects.Kinds, "").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func (p *platform) takeKinds(t *testing.T, group string) []*unstructured.Unstruc
 	for i := range all.Items {
 		kind := &all.Items[i]
 		if of, _, _ := unstructured.NestedString(kind.Object, "spec", "group"); of == group {
-			p.remove(t, kinds, "", kind.GetName())
+			p.Remove(t, objects.Kinds, "", kind.GetName())
 			taken = append(taken, kind)
 		}
 	}
@@ -142,13 +144,13 @@ func (p *platform) takeKinds(t *testing.T, group string) []*unstructured.Unstruc
 func (p *platform) giveKinds(t *testing.T, taken []*unstructured.Unstructured) {
 	t.Helper()
 	for _, kind := range taken {
-		again := object(kind.GetAPIVersion(), kind.GetKind(), "", kind.GetName())
+		again := objects.New(kind.GetAPIVersion(), kind.GetKind(), "", kind.GetName())
 		again.Object["spec"] = kind.Object["spec"]
-		if _, err := p.dynamic.Resource(kinds).Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
+		if _, err := p.Resource(objects.Kinds, "").Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "kind "+kind.GetName(), func(ctx context.Context) error {
-			now, err := p.dynamic.Resource(kinds).Get(ctx, kind.GetName(), metav1.GetOptions{})
+		await.For(t, "kind "+kind.GetName(), func(ctx context.Context) error {
+			now, err := p.Resource(objects.Kinds, "").Get(ctx, kind.GetName(), metav1.GetOptions{})
 			if err != nil {
 				return err
 			}

@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cozystack/workerimage-apiserver/test/await"
 )
 
 // kubectl is the real one, as the administrator uses it.
@@ -64,7 +66,7 @@ func (k kubectl) apply(t *testing.T, manifest string) {
 }
 
 func (k kubectl) try(ctx context.Context, input string, args ...string) (stdout, stderr string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, await.Patience)
 	defer cancel()
 	command := k.command(ctx, args...)
 	var out, errOut bytes.Buffer
@@ -123,7 +125,7 @@ func (k kubectl) follow(t *testing.T, args ...string) *following {
 // until returns the lines up to the first that the condition holds for.
 func (f *following) until(t *testing.T, what string, condition func(line string) bool) []string {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(await.Patience)
 	defer timeout.Stop()
 	var lines []string
 	for {

@@ -34,6 +34,8 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/options"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const optionsOfTenantA = group + "/namespaces/tenant-a/options"
@@ -42,7 +44,7 @@ const optionsOfTenantA = group + "/namespaces/tenant-a/options"
 // everybody's.
 func (p *platform) onlyOptions(t *testing.T) *platform {
 	t.Helper()
-	p.create(t, roleBindings, binding("RoleBinding", "tenant-a", "forms", "workerimages-options", "forms"))
+	p.Create(t, objects.RoleBindings, objects.NewBinding("RoleBinding", "tenant-a", "forms", "workerimages-options", "forms"))
 	config, err := clientcmd.LoadFromFile(p.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +64,7 @@ func (p *platform) onlyOptions(t *testing.T) *platform {
 	if own.http, err = rest.HTTPClientFor(client); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the binding to be in force", func(ctx context.Context) error {
+	await.For(t, "the binding to be in force", func(ctx context.Context) error {
 		a, err := own.tryToAsk(ctx, optionsOfTenantA, http.Header{"Accept": {asJSON}})
 		if err == nil && a.status != http.StatusOK {
 			err = errors.New(string(a.body))
@@ -101,7 +103,7 @@ func TestWhoMayReadOptionsInOneNamespaceIsOfferedImages(t *testing.T) {
 	})
 	t.Run("as objects", func(t *testing.T) {
 		var option *v1alpha1.Option
-		await(t, "an offer of all that is ready", func(context.Context) error {
+		await.For(t, "an offer of all that is ready", func(context.Context) error {
 			text := form.kubectl.run(t, "get", "option", options.Images, "-n", "tenant-a", "-o", "yaml")
 			option = &v1alpha1.Option{}
 			if err := yaml.UnmarshalStrict([]byte(text), option); err != nil {
@@ -135,7 +137,7 @@ func TestAnOfferFollowsAnImport(t *testing.T) {
 	p := quietPlatform(t)
 	form := p.onlyOptions(t)
 	const schematic = "offered"
-	name := nameOf(schematic)
+	name := objects.NameOf(schematic)
 	offers := form.kubectl.follow(t, "get", "option", options.Images, "-n", "tenant-a", "--watch",
 		"-o", `jsonpath={.metadata.namespace}:{.spec.items[*].label}{"\n"}`)
 	says := func(label string) func(string) bool {
@@ -143,22 +145,22 @@ func TestAnOfferFollowsAnImport(t *testing.T) {
 	}
 	offers.until(t, "the first offer", says(""))
 
-	golden := p.createGolden(t, newGolden(schematic))
-	p.patch(t, dataVolumes, goldens, name, `{"status":{"phase":"ImportInProgress","progress":"12.5%"}}`, "status")
+	golden := p.createGolden(t, objects.NewGolden(schematic))
+	p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"status":{"phase":"ImportInProgress","progress":"12.5%"}}`, "status")
 	offers.until(t, "an offer of an image that is being imported", says("v1.13.6 · offered (importing)"))
-	p.create(t, claims, newClaim(schematic, golden.GetUID()))
-	p.patch(t, claims, goldens, name, `{"status":{"phase":"Bound"}}`, "status")
-	p.patch(t, dataVolumes, goldens, name, `{"status":{"phase":"ImportInProgress","progress":"99.9%"}}`, "status")
+	p.Create(t, objects.Claims, objects.NewClaim(schematic, golden.GetUID()))
+	p.Patch(t, objects.Claims, objects.Goldens, name, `{"status":{"phase":"Bound"}}`, "status")
+	p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"status":{"phase":"ImportInProgress","progress":"99.9%"}}`, "status")
 	p.awaitImage(t, name, "nearly there", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Progress != nil && *image.Status.Progress == 99
 	})
-	p.patch(t, dataVolumes, goldens, name, `{"status":{"phase":"Succeeded","progress":"100.0%"}}`, "status")
+	p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"status":{"phase":"Succeeded","progress":"100.0%"}}`, "status")
 	lines := offers.until(t, "an offer of an image that is ready", says("v1.13.6 · offered"))
 	if len(lines) != 1 {
 		t.Errorf("progress made offers: %q", lines)
 	}
-	p.remove(t, dataVolumes, goldens, name)
-	p.remove(t, claims, goldens, name)
+	p.Remove(t, objects.DataVolumes, objects.Goldens, name)
+	p.Remove(t, objects.Claims, objects.Goldens, name)
 	offers.until(t, "an offer without it", says(""))
 }
 
@@ -170,7 +172,7 @@ func TestAnotherServerOffersTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, source := range []string{options.Images, options.Schematics, options.Versions} {
-		await(t, "one offer of "+source, func(ctx context.Context) error {
+		await.For(t, "one offer of "+source, func(ctx context.Context) error {
 			items, err := options.New(client).Items(ctx, source)
 			if err != nil {
 				return err

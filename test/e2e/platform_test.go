@@ -17,14 +17,12 @@ limitations under the License.
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,9 +30,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -42,26 +37,9 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	imagesclient "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
-)
-
-const (
-	// patience is how long anything may take on a machine that is busy with other things.
-	patience = 2 * time.Minute
-	interval = 50 * time.Millisecond
-)
-
-var (
-	dataVolumes         = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
-	pools               = schema.GroupVersionResource{Group: "apps.cozystack.io", Version: "v1alpha1", Resource: "kubernetesnodeses"}
-	claims              = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	storageClasses      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	storageProfiles     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "storageprofiles"}
-	cdis                = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "cdis"}
-	roleBindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
-	clusterRoles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	clusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
-	kinds               = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
 // platform is a stack, seen by its administrator.
@@ -69,7 +47,6 @@ type platform struct {
 	*stack.Stack
 	kubectl kubectl
 	images  imagesclient.WorkerImageInterface
-	dynamic dynamic.Interface
 	kube    kubernetes.Interface
 	http    *http.Client
 }
@@ -77,23 +54,19 @@ type platform struct {
 // realPlatform has the real CDI at work on the samples.
 func realPlatform(t *testing.T) *platform {
 	t.Helper()
-	return newPlatform(t, shared.real.get(t))
+	return newPlatform(t, shared.real.Get(t))
 }
 
 // quietPlatform has the kinds and nothing that acts on their objects. It has no StorageClass either.
 func quietPlatform(t *testing.T) *platform {
 	t.Helper()
-	return newPlatform(t, shared.quiet.get(t))
+	return newPlatform(t, shared.quiet.Get(t))
 }
 
 func newPlatform(t *testing.T, s *stack.Stack) *platform {
 	t.Helper()
 	config := s.RESTConfig()
 	images, err := versioned.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dynamicClient, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +82,6 @@ func newPlatform(t *testing.T, s *stack.Stack) *platform {
 		Stack:   s,
 		kubectl: kubectl{path: s.Kubectl(), kubeconfig: s.Kubeconfig(), cache: filepath.Join(s.Dir, "kubectl-cache")},
 		images:  images.ImagesV1alpha1().WorkerImages(),
-		dynamic: dynamicClient,
 		kube:    kube,
 		http:    httpClient,
 	}
@@ -121,7 +93,7 @@ func (p *platform) restartServer(t *testing.T) {
 	if err := p.RestartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the server to be available", func(ctx context.Context) error {
+	await.For(t, "the server to be available", func(ctx context.Context) error {
 		a, err := p.tryToAsk(ctx, group, http.Header{})
 		if err == nil && a.status != http.StatusOK {
 			err = fmt.Errorf("%d %s", a.status, a.body)
@@ -130,34 +102,11 @@ func (p *platform) restartServer(t *testing.T) {
 	})
 }
 
-// await waits until the condition holds. Errors of the condition count as not yet.
-func await(t *testing.T, what string, condition func(context.Context) error) {
-	t.Helper()
-	if err := poll(t.Context(), condition); err != nil {
-		t.Fatalf("wait for %s: %v", what, err)
-	}
-}
-
-func poll(ctx context.Context, condition func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
-		err := condition(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", err, last)
-}
-
 // awaitImage waits until a WorkerImage is as the check wants it, and returns it.
 func (p *platform) awaitImage(t *testing.T, name, what string, check func(*v1alpha1.WorkerImage) bool) *v1alpha1.WorkerImage {
 	t.Helper()
 	var image *v1alpha1.WorkerImage
-	await(t, fmt.Sprintf("%s to be %s", name, what), func(ctx context.Context) error {
+	await.For(t, fmt.Sprintf("%s to be %s", name, what), func(ctx context.Context) error {
 		var err error
 		if image, err = p.images.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
@@ -181,7 +130,7 @@ func (p *platform) awaitReady(t *testing.T, name string) *v1alpha1.WorkerImage {
 // awaitGone waits until there is no WorkerImage of that name.
 func (p *platform) awaitGone(t *testing.T, name string) {
 	t.Helper()
-	await(t, name+" to be gone", func(ctx context.Context) error { return p.gone(ctx, name) })
+	await.For(t, name+" to be gone", func(ctx context.Context) error { return p.gone(ctx, name) })
 }
 
 func (p *platform) gone(ctx context.Context, name string) error {
@@ -217,56 +166,22 @@ func poolOf(image *v1alpha1.WorkerImage, namespace, name string) v1alpha1.PoolSt
 	return found
 }
 
-// create makes an object, and takes it away when the test ends.
-func (p *platform) create(t *testing.T, resource schema.GroupVersionResource, object *unstructured.Unstructured) *unstructured.Unstructured {
-	t.Helper()
-	created, err := p.resource(resource, object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-	}
-	t.Cleanup(func() { p.remove(t, resource, object.GetNamespace(), object.GetName()) })
-	return created
-}
-
 // createGolden makes a golden, and takes it away when the test ends.
 func (p *platform) createGolden(t *testing.T, golden *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error { return p.gone(ctx, golden.GetName()) }); err != nil {
+		if err := await.Poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error { return p.gone(ctx, golden.GetName()) }); err != nil {
 			t.Errorf("wait for %s to be gone: %v", golden.GetName(), err)
 		}
 	})
-	return p.create(t, dataVolumes, golden)
-}
-
-// remove deletes an object that may be gone already, and waits until it is. It runs in cleanups too, when the context of
-// the test is done.
-func (p *platform) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
-	t.Helper()
-	client := p.resource(resource, namespace)
-	err := poll(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
-		err := client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
-		if err == nil {
-			err = p.release(ctx, resource, namespace, name)
-		}
-		if err == nil {
-			_, err = client.Get(ctx, name, metav1.GetOptions{})
-		}
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return cmp.Or(err, errors.New("it is there"))
-	})
-	if err != nil {
-		t.Errorf("delete %s %s/%s: %v", resource.Resource, namespace, name, err)
-	}
+	return p.Create(t, objects.DataVolumes, golden)
 }
 
 // createMany makes objects in one namespace, and takes them away when the test ends. The test must not be a part of another.
 func (p *platform) createMany(t *testing.T, resource schema.GroupVersionResource, objects []*unstructured.Unstructured) {
 	t.Helper()
 	mine := map[string]string{"made-for": t.Name()}
-	client := p.resource(resource, objects[0].GetNamespace())
+	client := p.Resource(resource, objects[0].GetNamespace())
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: labels.FormatLabels(mine)})
@@ -280,30 +195,4 @@ func (p *platform) createMany(t *testing.T, resource schema.GroupVersionResource
 			t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
-}
-
-// release lets go of a claim that is to be deleted, where no controller does.
-func (p *platform) release(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
-	if _, found := p.Process("kube-controller-manager"); found || resource != claims {
-		return nil
-	}
-	_, err := p.resource(resource, namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	return err
-}
-
-// patch merges a patch into an object. It runs in cleanups too.
-func (p *platform) patch(t *testing.T, resource schema.GroupVersionResource, namespace, name, patch string, subresources ...string) {
-	t.Helper()
-	_, err := p.resource(resource, namespace).Patch(context.WithoutCancel(t.Context()), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
-	if err != nil {
-		t.Fatalf("patch %s %s/%s: %v", resource.Resource, namespace, name, err)
-	}
-}
-
-// resource is the access to a kind in a namespace, or in the cluster if that is empty.
-func (p *platform) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
-	if namespace == "" {
-		return p.dynamic.Resource(resource)
-	}
-	return p.dynamic.Resource(resource).Namespace(namespace)
 }

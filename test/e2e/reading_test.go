@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 // settledPlatform has samples that do not change any more, besides the one that never does anything else.
@@ -52,13 +53,13 @@ func TestKubectlGetPrintsATable(t *testing.T) {
 	})
 	t.Run("of one by its name", func(t *testing.T) {
 		lines := linesOf(p.kubectl.run(t, "get", "workerimage", nvidiaSample))
-		equal(t, strings.Fields(lines[1])[:7], []string{nvidiaSample, release, "Ready", "100%", "replicated", "6Gi", "2"})
+		equal(t, strings.Fields(lines[1])[:7], []string{nvidiaSample, objects.Release, "Ready", "100%", "replicated", "6Gi", "2"})
 	})
 	t.Run("with more columns when it is wide", func(t *testing.T) {
 		lines := linesOf(p.kubectl.run(t, "get", "workerimages", nvidiaSample, classlessSample, "-o", "wide"))
 		equal(t, strings.Fields(lines[0]), wide)
 		cells := strings.Fields(lines[1])
-		equal(t, cells[8:], []string{"gpu-nvidia", "csi-clone", "true", "Ready", imageURL("gpu-nvidia")})
+		equal(t, cells[8:], []string{"gpu-nvidia", "csi-clone", "true", "Ready", objects.ImageURL("gpu-nvidia")})
 		equal(t, slices.Contains(strings.Fields(lines[2]), "StorageClassNotFound"), true)
 	})
 	t.Run("of the short name", func(t *testing.T) {
@@ -233,11 +234,11 @@ func TestKubectlReadsInChunks(t *testing.T) {
 func TestKubectlWatchesWhatMatches(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
-	name := nameOf("passing")
+	name := objects.NameOf("passing")
 	printed := p.kubectl.follow(t, "get", "workerimages", "--watch", "--output-watch-events",
 		"--field-selector=status.phase=Importing,spec.schematicID=passing")
 	all := p.watch(t, "&fieldSelector=metadata.name="+name, asJSON)
-	p.createGolden(t, newGolden("passing"))
+	p.createGolden(t, objects.NewGolden("passing"))
 	lines := printed.until(t, name+" to leave", func(line string) bool { return strings.HasPrefix(line, "DELETED") })
 	untilReady(t, all)
 	events := lines[1:]

@@ -26,12 +26,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestAClientOutlivesTheServer(t *testing.T) {
 	p := realPlatform(t)
-	p.createGolden(t, newGolden("outlived"))
-	p.awaitReady(t, nameOf("outlived"))
+	p.createGolden(t, objects.NewGolden("outlived"))
+	p.awaitReady(t, objects.NameOf("outlived"))
 	p.awaitReady(t, nvidiaSample)
 	i := p.startInformer(t, t, "")
 	i.awaitSync(t)
@@ -41,8 +43,8 @@ func TestAClientOutlivesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What happens in the meantime is found by the list that follows.
-	p.remove(t, dataVolumes, goldens, nameOf("outlived"))
-	p.createGolden(t, newGolden("newborn"))
+	p.Remove(t, objects.DataVolumes, objects.Goldens, objects.NameOf("outlived"))
+	p.createGolden(t, objects.NewGolden("newborn"))
 	lists := p.listWhile(t, func() { p.restartServer(t) })
 	for _, a := range lists {
 		whole := a.status == http.StatusOK && strings.Contains(string(a.body), nvidiaSample)
@@ -50,8 +52,8 @@ func TestAClientOutlivesTheServer(t *testing.T) {
 			t.Errorf("neither a whole list nor none: %d %s", a.status, a.body)
 		}
 	}
-	p.awaitReady(t, nameOf("newborn"))
-	await(t, "the informer to have what a list has", func(ctx context.Context) error { return p.compare(ctx, i.GetStore()) })
+	p.awaitReady(t, objects.NameOf("newborn"))
+	await.For(t, "the informer to have what a list has", func(ctx context.Context) error { return p.compare(ctx, i.GetStore()) })
 
 	again, after := p.uids(t)
 	for _, name := range samples {
@@ -59,8 +61,8 @@ func TestAClientOutlivesTheServer(t *testing.T) {
 			t.Errorf("the uid of %s was %s and is %s", name, uids[name], again[name])
 		}
 	}
-	if _, found := again[nameOf("outlived")]; found {
-		t.Errorf("%s is still there", nameOf("outlived"))
+	if _, found := again[objects.NameOf("outlived")]; found {
+		t.Errorf("%s is still there", objects.NameOf("outlived"))
 	}
 	if version(t, after) <= version(t, before) {
 		t.Errorf("version %s comes after %s", after, before)

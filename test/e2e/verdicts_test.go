@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestAnImportThatKeepsFailing(t *testing.T) {
@@ -45,9 +46,9 @@ func TestAnImportThatKeepsFailing(t *testing.T) {
 func TestAnImportThatFailsAndComesRight(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
-	name := nameOf(refused)
+	name := objects.NameOf(refused)
 	events := p.watch(t, "&fieldSelector=metadata.name="+name, asJSON)
-	golden := set(newGolden(refused), "https://mirror:hunter2@factory.talos.dev/image/"+refused+"/v1.13.6/openstack-amd64.raw.xz?key=hunter3", "spec", "source", "http", "url")
+	golden := objects.Set(objects.NewGolden(refused), "https://mirror:hunter2@factory.talos.dev/image/"+refused+"/v1.13.6/openstack-amd64.raw.xz?key=hunter3", "spec", "source", "http", "url")
 	p.createGolden(t, golden)
 	retried := false
 	for _, f := range untilReady(t, events) {
@@ -69,15 +70,15 @@ func TestAClassThatAppearsHealsAGolden(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
 	const schematic = "classless"
-	name := nameOf(schematic)
-	p.createGolden(t, set(newGolden(schematic), "not-yet", "spec", "storage", "storageClassName"))
+	name := objects.NameOf(schematic)
+	p.createGolden(t, objects.Set(objects.NewGolden(schematic), "not-yet", "spec", "storage", "storageClassName"))
 	for _, name := range []string{name, classlessSample} {
 		image := p.awaitImage(t, name, "without a class", func(image *v1alpha1.WorkerImage) bool {
 			return condition(image, v1alpha1.ConditionReady).Reason == "StorageClassNotFound"
 		})
 		equal(t, image.Status.Phase, v1alpha1.WorkerImagePending)
 	}
-	p.create(t, storageClasses, newClass("not-yet"))
+	p.Create(t, objects.StorageClasses, objects.NewClass("not-yet"))
 	image := p.awaitReady(t, name)
 	equal(t, *image.Status.StorageClass.Bound, "not-yet")
 }
@@ -118,44 +119,44 @@ func TestThePoolsOfTheSamples(t *testing.T) {
 func TestVerdictsFollowWhatTheyDependOn(t *testing.T) {
 	p := realPlatform(t)
 	const schematic = "judged"
-	name := nameOf(schematic)
+	name := objects.NameOf(schematic)
 	reason := func(pool, reason string) func(*v1alpha1.WorkerImage) bool {
 		return func(image *v1alpha1.WorkerImage) bool { return poolOf(image, "tenant-a", pool).Reason == reason }
 	}
-	p.create(t, pools, newPool("tenant-a", "judged", "md0", "replicated", schematic))
-	p.create(t, pools, newPool("tenant-a", "judged", "frozen", "", schematic))
-	p.create(t, pools, newPool("tenant-a", "judged", "fresh", "", schematic))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "judged", "md0", "replicated", schematic))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "judged", "frozen", "", schematic))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "judged", "fresh", "", schematic))
 	if err := p.gone(t.Context(), name); err != nil {
 		t.Fatalf("an image that pools ask for and nobody made: %v", err)
 	}
-	p.createGolden(t, newGolden(schematic))
+	p.createGolden(t, objects.NewGolden(schematic))
 	p.awaitImage(t, name, "importing for its pools", reason("judged-md0", "GoldenImporting"))
 	p.awaitReady(t, name)
 	p.awaitImage(t, name, "cloneable", reason("judged-md0", "StorageClassMatch"))
 
-	p.patch(t, pools, "tenant-a", "judged-md0", `{"spec":{"diskSize":"5Gi"}}`)
+	p.Patch(t, objects.Pools, "tenant-a", "judged-md0", `{"spec":{"diskSize":"5Gi"}}`)
 	p.awaitImage(t, name, "too large", reason("judged-md0", "DiskTooSmall"))
-	p.patch(t, pools, "tenant-a", "judged-md0", `{"spec":{"diskSize":"6Gi"}}`)
+	p.Patch(t, objects.Pools, "tenant-a", "judged-md0", `{"spec":{"diskSize":"6Gi"}}`)
 	p.awaitImage(t, name, "small enough", reason("judged-md0", "StorageClassMatch"))
 
-	p.create(t, dataVolumes, newDisk("tenant-a", "judged", "frozen", "x", schematic))
+	p.Create(t, objects.DataVolumes, objects.NewDisk("tenant-a", "judged", "frozen", "x", schematic))
 	p.awaitImage(t, name, "cloned", func(image *v1alpha1.WorkerImage) bool {
 		return poolOf(image, "tenant-a", "judged-frozen").Disks.Cloned == 1
 	})
 	checkClass(t, p, name, "judged-frozen", "StorageClassMatch", "replicated", v1alpha1.StorageClassClonedDisk)
 	checkClass(t, p, name, "judged-fresh", "StorageClassMismatch", "local", v1alpha1.StorageClassDefault)
 
-	p.patch(t, storageClasses, "", "replicated", `{"metadata":{"annotations":{"`+virtDefaultClass+`":"true"}}}`)
+	p.Patch(t, objects.StorageClasses, "", "replicated", `{"metadata":{"annotations":{"`+objects.VirtDefaultClass+`":"true"}}}`)
 	t.Cleanup(func() { p.unmark(t, "replicated") })
 	checkClass(t, p, name, "judged-fresh", "StorageClassMatch", "replicated", v1alpha1.StorageClassDefault)
 	checkClass(t, p, name, "judged-frozen", "StorageClassMatch", "replicated", v1alpha1.StorageClassClonedDisk)
-	newest := newClass("judged-nvme")
-	newest.SetAnnotations(map[string]string{virtDefaultClass: "true"})
-	p.create(t, storageClasses, newest)
+	newest := objects.NewClass("judged-nvme")
+	newest.SetAnnotations(map[string]string{objects.VirtDefaultClass: "true"})
+	p.Create(t, objects.StorageClasses, newest)
 	checkClass(t, p, name, "judged-fresh", "StorageClassMismatch", "judged-nvme", v1alpha1.StorageClassDefault)
 	checkClass(t, p, name, "judged-frozen", "StorageClassMatch", "replicated", v1alpha1.StorageClassClonedDisk)
 
-	p.remove(t, dataVolumes, goldens, name)
+	p.Remove(t, objects.DataVolumes, objects.Goldens, name)
 	p.awaitGone(t, name)
 }
 
@@ -170,7 +171,7 @@ func checkClass(t *testing.T, p *platform, image, pool, reason, class string, fr
 
 func (p *platform) unmark(t *testing.T, class string) {
 	t.Helper()
-	p.patch(t, storageClasses, "", class, `{"metadata":{"annotations":{"`+virtDefaultClass+`":null}}}`)
+	p.Patch(t, objects.StorageClasses, "", class, `{"metadata":{"annotations":{"`+objects.VirtDefaultClass+`":null}}}`)
 }
 
 // Before CDI v1.62 a finished DataVolume could be deleted and leave its claim, and an orphaning delete still does.
@@ -178,12 +179,12 @@ func TestAClaimAloneIsStillAnImage(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
 	const schematic = "orphan"
-	name := nameOf(schematic)
-	p.createGolden(t, newGolden(schematic))
-	t.Cleanup(func() { p.remove(t, claims, goldens, name) })
+	name := objects.NameOf(schematic)
+	p.createGolden(t, objects.NewGolden(schematic))
+	t.Cleanup(func() { p.Remove(t, objects.Claims, objects.Goldens, name) })
 	before := p.awaitReady(t, name)
 	events := p.watch(t, "&fieldSelector=metadata.name="+name+"&resourceVersion="+before.ResourceVersion, asJSON)
-	p.kubectl.run(t, "delete", "datavolume", "-n", goldens, name, "--cascade=orphan")
+	p.kubectl.run(t, "delete", "datavolume", "-n", objects.Goldens, name, "--cascade=orphan")
 	for {
 		f := events.next(t)
 		image := f.image(t)
@@ -203,10 +204,10 @@ func TestAGoldenThatWaitsForItsFirstConsumer(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
 	const schematic = "waiting"
-	golden := set(newGolden(schematic), "local", "spec", "storage", "storageClassName")
+	golden := objects.Set(objects.NewGolden(schematic), "local", "spec", "storage", "storageClassName")
 	golden.SetAnnotations(nil)
 	p.createGolden(t, golden)
-	image := p.awaitImage(t, nameOf(schematic), "waiting", func(image *v1alpha1.WorkerImage) bool {
+	image := p.awaitImage(t, objects.NameOf(schematic), "waiting", func(image *v1alpha1.WorkerImage) bool {
 		return condition(image, v1alpha1.ConditionReady).Reason == "WaitForFirstConsumer"
 	})
 	equal(t, image.Status.Phase, v1alpha1.WorkerImagePending)

@@ -33,6 +33,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const catalogEntries = group + "/catalogentries"
@@ -156,15 +158,15 @@ func TestWhoeverActsAsATenantSeesWhatTheTenantSees(t *testing.T) {
 func TestAnEntryInATenantsWordsIsNotThereForAnother(t *testing.T) {
 	p := settledPlatform(t)
 	a, b := p.as(t, "tenant-a"), p.as(t, "tenant-b")
-	own, common := nameOf("staging-words"), nameOf("anybodys-words")
+	own, common := objects.NameOf("staging-words"), objects.NameOf("anybodys-words")
 	var before metav1.List
 	a.ask(t, catalogEntries, asJSON).decode(t, &before)
 	events := a.watchOf(t, catalogEntries, "&resourceVersion="+before.ResourceVersion, asJSON)
 
-	p.create(t, pools, newPool("tenant-b", "staging", "own", "replicated", "staging-words"))
-	p.create(t, pools, newPool("tenant-b", "staging", "common", "replicated", "anybodys-words"))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-b", "staging", "own", "replicated", "staging-words"))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-b", "staging", "common", "replicated", "anybodys-words"))
 	for _, name := range []string{own, common} {
-		await(t, "the entry "+name, func(ctx context.Context) error {
+		await.For(t, "the entry "+name, func(ctx context.Context) error {
 			answer, err := b.tryToAsk(ctx, catalogEntries+"/"+name, http.Header{"Accept": {asJSON}})
 			if err == nil && !strings.Contains(string(answer.body), "tenant-b") {
 				err = errors.New(string(answer.body))
@@ -184,7 +186,7 @@ func TestAnEntryInATenantsWordsIsNotThereForAnother(t *testing.T) {
 	checkSeen(t, "the list of metadata", string(a.ask(t, catalogEntries, asMetadataList).body))
 	checkPages(t, a, []string{own, common})
 
-	p.create(t, pools, newPool("tenant-a", "prod", "common", "replicated", "anybodys-words"))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "prod", "common", "replicated", "anybodys-words"))
 	expect := func(want watch.EventType) {
 		t.Helper()
 		f := events.next(t)
@@ -194,7 +196,7 @@ func TestAnEntryInATenantsWordsIsNotThereForAnother(t *testing.T) {
 		checkSeen(t, "the event", string(f.Object), "tenant-a")
 	}
 	expect(watch.Added)
-	p.remove(t, pools, "tenant-a", "prod-common")
+	p.Remove(t, objects.Pools, "tenant-a", "prod-common")
 	expect(watch.Deleted)
 	equal(t, a.ask(t, catalogEntries+"/"+common, asJSON).status, http.StatusNotFound)
 }
@@ -225,11 +227,11 @@ func TestAChangeInAnotherTenantsPoolSendsNothing(t *testing.T) {
 	p := settledPlatform(t)
 	events := p.as(t, "tenant-a").watch(t, "&fieldSelector=metadata.name="+nvidiaSample, asJSON)
 	equal(t, events.next(t).Type, watch.Added)
-	p.create(t, pools, newPool("tenant-b", "staging", "unseen", "replicated", "gpu-nvidia"))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-b", "staging", "unseen", "replicated", "gpu-nvidia"))
 	p.awaitImage(t, nvidiaSample, "used by another pool", func(image *v1alpha1.WorkerImage) bool {
 		return poolOf(image, "tenant-b", "staging-unseen").Name != ""
 	})
-	p.create(t, pools, newPool("tenant-a", "prod", "seen", "replicated", "gpu-nvidia"))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "prod", "seen", "replicated", "gpu-nvidia"))
 	f := events.next(t)
 	equal(t, f.Type, watch.Modified)
 	checkSeen(t, "the event", string(f.Object), "tenant-a")
@@ -254,12 +256,12 @@ func TestAWatchFollowsAccessThatIsGrantedAndRevoked(t *testing.T) {
 
 	events := tenant.watch(t, selected, asJSON)
 	checkSeen(t, "the watch", string(events.next(t).Object), "tenant-a")
-	p.create(t, roleBindings, binding("RoleBinding", "tenant-b", "guest", "tenant-base", "tenant-a"))
+	p.Create(t, objects.RoleBindings, objects.NewBinding("RoleBinding", "tenant-b", "guest", "tenant-base", "tenant-a"))
 	expectEnd(events)
 
 	events = tenant.watch(t, selected, asJSON)
 	checkSeen(t, "the watch of a guest", string(events.next(t).Object), "tenant-a", "tenant-b")
-	p.remove(t, roleBindings, "tenant-b", "guest")
+	p.Remove(t, objects.RoleBindings, "tenant-b", "guest")
 	expectEnd(events)
 	checkSeen(t, "a list", string(tenant.ask(t, workerImages, asJSON).body), "tenant-a")
 }
@@ -276,14 +278,14 @@ func TestARefusedDeletionNamesWhatItsCallerSees(t *testing.T) {
 		}
 	})
 	t.Run("with it", func(t *testing.T) {
-		role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "retire-images")
+		role := objects.New("rbac.authorization.k8s.io/v1", "ClusterRole", "", "retire-images")
 		role.Object["rules"] = []any{map[string]any{
 			"apiGroups": []any{"images.cozystack.io"}, "resources": []any{"workerimages"}, "verbs": []any{"delete"},
 		}}
-		p.create(t, clusterRoles, role)
-		p.create(t, clusterRoleBindings, binding("ClusterRoleBinding", "", "retire-images", "retire-images", "tenant-a"))
+		p.Create(t, objects.ClusterRoles, role)
+		p.Create(t, objects.ClusterRoleBindings, objects.NewBinding("ClusterRoleBinding", "", "retire-images", "retire-images", "tenant-a"))
 		var refusal string
-		await(t, "the right to delete", func(ctx context.Context) error {
+		await.For(t, "the right to delete", func(ctx context.Context) error {
 			_, stderr, err := tenant.try(ctx, "", dryRun...)
 			if refusal = stderr; err == nil || strings.Contains(stderr, "Forbidden") {
 				return fmt.Errorf("%w: %s", errors.New("not yet"), stderr)
@@ -317,11 +319,11 @@ func TestTheRolesThatAreHandedOut(t *testing.T) {
 		}
 	})
 	t.Run("an operator sees all and may retire images", func(t *testing.T) {
-		p.create(t, clusterRoleBindings, binding("ClusterRoleBinding", "", "operators", "workerimages-operator", "operators"))
+		p.Create(t, objects.ClusterRoleBindings, objects.NewBinding("ClusterRoleBinding", "", "operators", "workerimages-operator", "operators"))
 		operator := func(args ...string) []string {
 			return append(args, "--as=olga", "--as-group=operators", "--as-group=system:authenticated")
 		}
-		await(t, "the binding to count", func(ctx context.Context) error {
+		await.For(t, "the binding to count", func(ctx context.Context) error {
 			out, _, err := p.kubectl.try(ctx, "", operator("get", "workerimage", defaultSample, "-o", "yaml")...)
 			if err == nil && !strings.Contains(out, "tenant-b") {
 				err = errors.New("it does not")
@@ -339,7 +341,7 @@ func TestTheRolesThatAreHandedOut(t *testing.T) {
 	})
 	t.Run("who views, edits or administers the cluster reads and does not write", func(t *testing.T) {
 		for _, name := range []string{"view", "edit", "admin"} {
-			await(t, "the role "+name, func(ctx context.Context) error {
+			await.For(t, "the role "+name, func(ctx context.Context) error {
 				role, err := p.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
 				if err != nil {
 					return err
@@ -350,7 +352,7 @@ func TestTheRolesThatAreHandedOut(t *testing.T) {
 	})
 	t.Run("a tenant reads the options of its namespace and of no other", func(t *testing.T) {
 		k := p.as(t, "tenant-a").kubectl
-		await(t, "the role of tenants", func(ctx context.Context) error {
+		await.For(t, "the role of tenants", func(ctx context.Context) error {
 			_, stderr, err := k.try(ctx, "", "get", "options", "-n", "tenant-a")
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, stderr)

@@ -30,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 func TestAStreamingListEndsItsBeginning(t *testing.T) {
@@ -46,8 +48,8 @@ func TestAStreamingListEndsItsBeginning(t *testing.T) {
 	} {
 		t.Run(situation.name, func(t *testing.T) {
 			for _, schematic := range situation.goldens {
-				p.createGolden(t, newGolden(schematic))
-				p.awaitImage(t, nameOf(schematic), "there", exists)
+				p.createGolden(t, objects.NewGolden(schematic))
+				p.awaitImage(t, objects.NameOf(schematic), "there", exists)
 			}
 			var list v1alpha1.WorkerImageList
 			p.ask(t, workerImages, asJSON).decode(t, &list)
@@ -77,14 +79,14 @@ func TestAStreamingListEndsItsBeginning(t *testing.T) {
 func TestEachVisibleChangeIsOneEvent(t *testing.T) {
 	p := quietPlatform(t)
 	const schematic = "stepwise"
-	name := nameOf(schematic)
-	golden := p.createGolden(t, newGolden(schematic))
-	p.create(t, claims, newClaim(schematic, golden.GetUID()))
-	p.create(t, pools, newPool("tenant-a", "stepwise", "md0", "", schematic))
-	p.create(t, storageClasses, newClass("stepwise-unmarked"))
-	unrelated := newClaim("x", "")
+	name := objects.NameOf(schematic)
+	golden := p.createGolden(t, objects.NewGolden(schematic))
+	p.Create(t, objects.Claims, objects.NewClaim(schematic, golden.GetUID()))
+	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "stepwise", "md0", "", schematic))
+	p.Create(t, objects.StorageClasses, objects.NewClass("stepwise-unmarked"))
+	unrelated := objects.NewClaim("x", "")
 	unrelated.SetName("unrelated")
-	p.create(t, claims, unrelated)
+	p.Create(t, objects.Claims, unrelated)
 	before := p.awaitImage(t, name, "joined", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Claim != nil && image.Status.PoolCount == 1
 	})
@@ -97,33 +99,33 @@ func TestEachVisibleChangeIsOneEvent(t *testing.T) {
 		expect any
 	}{
 		{"the claim is bound", func() {
-			p.patch(t, claims, goldens, name, `{"status":{"phase":"Bound"}}`, "status")
+			p.Patch(t, objects.Claims, objects.Goldens, name, `{"status":{"phase":"Bound"}}`, "status")
 		}, func(image *v1alpha1.WorkerImage) any { return string(image.Status.Claim.Phase) }, "Bound"},
 		{"a class becomes the default", func() {
-			p.patch(t, storageClasses, "", "stepwise-unmarked", `{"metadata":{"annotations":{"`+defaultClass+`":"true"}}}`)
+			p.Patch(t, objects.StorageClasses, "", "stepwise-unmarked", `{"metadata":{"annotations":{"`+objects.DefaultClass+`":"true"}}}`)
 		}, func(image *v1alpha1.WorkerImage) any {
 			return poolOf(image, "tenant-a", "stepwise-md0").StorageClass.Name
 		}, "stepwise-unmarked"},
 		{"a pool is made", func() {
-			p.create(t, pools, newPool("tenant-b", "stepwise", "md1", "replicated", schematic))
+			p.Create(t, objects.Pools, objects.NewPool("tenant-b", "stepwise", "md1", "replicated", schematic))
 		}, func(image *v1alpha1.WorkerImage) any { return image.Status.PoolCount }, int32(2)},
 		{"a worker disk is made", func() {
-			p.create(t, dataVolumes, newDisk("tenant-b", "stepwise", "md1", "x", schematic))
+			p.Create(t, objects.DataVolumes, objects.NewDisk("tenant-b", "stepwise", "md1", "x", schematic))
 		}, func(image *v1alpha1.WorkerImage) any { return poolOf(image, "tenant-b", "stepwise-md1").Disks.Cloning }, int32(1)},
 		{"it is cloned", func() {
-			p.patch(t, dataVolumes, "tenant-b", "disk-system-kubernetes-stepwise-md1-x", `{"status":{"phase":"Succeeded"}}`, "status")
+			p.Patch(t, objects.DataVolumes, "tenant-b", "disk-system-kubernetes-stepwise-md1-x", `{"status":{"phase":"Succeeded"}}`, "status")
 		}, func(image *v1alpha1.WorkerImage) any { return poolOf(image, "tenant-b", "stepwise-md1").Disks.Cloned }, int32(1)},
 		{"it is deleted", func() {
-			p.remove(t, dataVolumes, "tenant-b", "disk-system-kubernetes-stepwise-md1-x")
+			p.Remove(t, objects.DataVolumes, "tenant-b", "disk-system-kubernetes-stepwise-md1-x")
 		}, func(image *v1alpha1.WorkerImage) any { return poolOf(image, "tenant-b", "stepwise-md1").Disks.Cloned }, int32(0)},
 		{"the pool is deleted", func() {
-			p.remove(t, pools, "tenant-b", "stepwise-md1")
+			p.Remove(t, objects.Pools, "tenant-b", "stepwise-md1")
 		}, func(image *v1alpha1.WorkerImage) any { return image.Status.PoolCount }, int32(1)},
 		{"the import begins after changes that concern no image", func() {
-			p.patch(t, claims, goldens, "unrelated", `{"metadata":{"labels":{"a":"b"}}}`)
-			p.patch(t, claims, goldens, name, `{"metadata":{"labels":{"a":"b"}}}`)
-			p.patch(t, dataVolumes, goldens, name, `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}}}`)
-			p.patch(t, dataVolumes, goldens, name, `{"status":{"phase":"ImportInProgress"}}`, "status")
+			p.Patch(t, objects.Claims, objects.Goldens, "unrelated", `{"metadata":{"labels":{"a":"b"}}}`)
+			p.Patch(t, objects.Claims, objects.Goldens, name, `{"metadata":{"labels":{"a":"b"}}}`)
+			p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}}}`)
+			p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"status":{"phase":"ImportInProgress"}}`, "status")
 		}, func(image *v1alpha1.WorkerImage) any { return image.Status.Phase }, v1alpha1.WorkerImageImporting},
 	} {
 		t.Run(step.name, func(t *testing.T) {
@@ -155,13 +157,13 @@ func TestTheVersionOfAListNeverFalls(t *testing.T) {
 	}
 	list()
 	for _, schematic := range []string{"oldest", "newest"} {
-		p.createGolden(t, newGolden(schematic))
-		p.awaitImage(t, nameOf(schematic), "there", exists)
+		p.createGolden(t, objects.NewGolden(schematic))
+		p.awaitImage(t, objects.NameOf(schematic), "there", exists)
 		list()
 	}
 	for _, schematic := range []string{"newest", "oldest"} {
-		p.remove(t, dataVolumes, goldens, nameOf(schematic))
-		p.awaitGone(t, nameOf(schematic))
+		p.Remove(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic))
+		p.awaitGone(t, objects.NameOf(schematic))
 		list()
 	}
 	if versions[0] == 0 || !slices.IsSorted(versions) || len(slices.Compact(slices.Clone(versions))) != len(versions) {
@@ -172,30 +174,30 @@ func TestTheVersionOfAListNeverFalls(t *testing.T) {
 func TestAWatchSelects(t *testing.T) {
 	p := quietPlatform(t)
 	for _, schematic := range []string{"select-a", "select-b", "select-c"} {
-		p.createGolden(t, newGolden(schematic))
-		p.awaitImage(t, nameOf(schematic), "there", exists)
+		p.createGolden(t, objects.NewGolden(schematic))
+		p.awaitImage(t, objects.NameOf(schematic), "there", exists)
 	}
 	setPhase := func(schematic, phase string) {
-		p.patch(t, dataVolumes, goldens, nameOf(schematic), fmt.Sprintf(`{"status":{"phase":%q}}`, phase), "status")
+		p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), fmt.Sprintf(`{"status":{"phase":%q}}`, phase), "status")
 	}
-	byName := p.watch(t, "&fieldSelector=metadata.name="+nameOf("select-b"), asJSON)
+	byName := p.watch(t, "&fieldSelector=metadata.name="+objects.NameOf("select-b"), asJSON)
 	byPhase := p.watch(t, "&fieldSelector=status.phase=Importing", asJSON)
-	equal(t, byName.next(t).image(t).Name, nameOf("select-b"))
+	equal(t, byName.next(t).image(t).Name, objects.NameOf("select-b"))
 
 	setPhase("select-a", "ImportInProgress")
-	p.awaitImage(t, nameOf("select-a"), "Importing", func(image *v1alpha1.WorkerImage) bool { return image.Status.Phase == v1alpha1.WorkerImageImporting })
+	p.awaitImage(t, objects.NameOf("select-a"), "Importing", func(image *v1alpha1.WorkerImage) bool { return image.Status.Phase == v1alpha1.WorkerImageImporting })
 	setPhase("select-b", "Failed")
 	f := byName.next(t)
 	equal(t, f.Type, watch.Modified)
-	equal(t, f.image(t).Name, nameOf("select-b"))
+	equal(t, f.image(t).Name, objects.NameOf("select-b"))
 
 	entering := byPhase.next(t)
 	equal(t, entering.Type, watch.Added)
-	equal(t, entering.image(t).Name, nameOf("select-a"))
+	equal(t, entering.image(t).Name, objects.NameOf("select-a"))
 	setPhase("select-a", "Failed")
 	leaving := byPhase.next(t)
 	equal(t, leaving.Type, watch.Deleted)
-	equal(t, leaving.image(t).Name, nameOf("select-a"))
+	equal(t, leaving.image(t).Name, objects.NameOf("select-a"))
 	equal(t, leaving.image(t).Status.Phase, v1alpha1.WorkerImageImporting)
 	if version(t, leaving.image(t).ResourceVersion) <= version(t, entering.image(t).ResourceVersion) {
 		t.Errorf("%s leaves with version %s after it entered with %s", leaving.image(t).Name, leaving.image(t).ResourceVersion, entering.image(t).ResourceVersion)
@@ -205,17 +207,17 @@ func TestAWatchSelects(t *testing.T) {
 func TestProgressWithinOnePercentIsOneEvent(t *testing.T) {
 	p := quietPlatform(t)
 	const schematic = "creeping"
-	p.createGolden(t, newGolden(schematic))
-	p.patch(t, dataVolumes, goldens, nameOf(schematic), `{"status":{"phase":"ImportInProgress"}}`, "status")
-	before := p.awaitImage(t, nameOf(schematic), "Importing", func(image *v1alpha1.WorkerImage) bool {
+	p.createGolden(t, objects.NewGolden(schematic))
+	p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), `{"status":{"phase":"ImportInProgress"}}`, "status")
+	before := p.awaitImage(t, objects.NameOf(schematic), "Importing", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Phase == v1alpha1.WorkerImageImporting
 	})
 	events := p.watch(t, "&resourceVersion="+before.ResourceVersion, asJSON)
 	for i := range 100 {
-		p.patch(t, dataVolumes, goldens, nameOf(schematic), fmt.Sprintf(`{"status":{"progress":"45.%02d%%"}}`, i), "status")
+		p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), fmt.Sprintf(`{"status":{"progress":"45.%02d%%"}}`, i), "status")
 	}
 	equal(t, *events.next(t).image(t).Status.Progress, int32(45))
-	p.patch(t, dataVolumes, goldens, nameOf(schematic), `{"status":{"progress":"46.00%"}}`, "status")
+	p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), `{"status":{"progress":"46.00%"}}`, "status")
 	equal(t, *events.next(t).image(t).Status.Progress, int32(46))
 }
 
@@ -225,7 +227,7 @@ func TestAWatchOfNothingLivesAsLongAsItAskedTo(t *testing.T) {
 	const asked = 20 * time.Second
 	began := time.Now()
 	events := p.watch(t, fmt.Sprintf("&fieldSelector=metadata.name=nothing&timeoutSeconds=%d", int(asked.Seconds())), asJSON)
-	f, err := events.within(patience)
+	f, err := events.within(await.Patience)
 	if !errors.Is(err, io.EOF) {
 		t.Errorf("it ends with %v %v", f, err)
 	}
@@ -237,15 +239,15 @@ func TestAWatchOfNothingLivesAsLongAsItAskedTo(t *testing.T) {
 func TestManyWatchesCostTheClusterNothing(t *testing.T) {
 	p := quietPlatform(t)
 	const count, schematic = 200, "watched"
-	name := nameOf(schematic)
-	p.createGolden(t, newGolden(schematic))
+	name := objects.NameOf(schematic)
+	p.createGolden(t, objects.NewGolden(schematic))
 	before := p.awaitImage(t, name, "there", exists)
 	asked := len(p.audit(t).by(serverUser))
 	var all []*stream
 	for range count {
 		all = append(all, p.watch(t, "&resourceVersion="+before.ResourceVersion, asJSON))
 	}
-	p.patch(t, dataVolumes, goldens, name, `{"status":{"phase":"ImportInProgress"}}`, "status")
+	p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"status":{"phase":"ImportInProgress"}}`, "status")
 	for _, events := range all {
 		equal(t, events.next(t).image(t).Status.Phase, v1alpha1.WorkerImageImporting)
 	}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
 )
 
 const (
@@ -64,7 +65,7 @@ func (p *platform) ask(t *testing.T, path, accept string) answer {
 }
 
 func (p *platform) tryToAsk(ctx context.Context, path string, header http.Header) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, await.Patience)
 	defer cancel()
 	response, err := p.get(ctx, path, header)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *stream) read(ctx context.Context, body io.Reader) {
 // next waits for the next event.
 func (s *stream) next(t *testing.T) frame {
 	t.Helper()
-	f, err := s.within(patience)
+	f, err := s.within(await.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const (
@@ -41,7 +43,6 @@ const (
 )
 
 var (
-	configMaps       = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	catalogEntryKind = schema.GroupVersionResource{Group: "images.cozystack.io", Version: "v1alpha1", Resource: "catalogentries"}
 )
 
@@ -50,12 +51,12 @@ func (p *platform) declare(t *testing.T, schematics ...string) {
 	t.Helper()
 	entries := make([]string, 0, len(schematics))
 	for _, schematic := range schematics {
-		entries = append(entries, fmt.Sprintf("{schematicID: %s, version: %s}", schematic, release))
+		entries = append(entries, fmt.Sprintf("{schematicID: %s, version: %s}", schematic, objects.Release))
 	}
 	p.declareEntries(t, entries...)
 	for _, schematic := range schematics {
 		p.awaitPhase(t, schematic, v1alpha1.CatalogEntryAvailable)
-		t.Cleanup(func() { p.remove(t, dataVolumes, goldens, nameOf(schematic)) })
+		t.Cleanup(func() { p.Remove(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic)) })
 	}
 }
 
@@ -72,7 +73,7 @@ func (p *platform) declareEntries(t *testing.T, entries ...string) {
 
 func (p *platform) catalog(t *testing.T) string {
 	t.Helper()
-	object, err := p.resource(configMaps, goldens).Get(t.Context(), catalogName, metav1.GetOptions{})
+	object, err := p.Resource(objects.ConfigMaps, objects.Goldens).Get(t.Context(), catalogName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,14 +98,14 @@ func (p *platform) writeCatalog(t *testing.T, document string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.patch(t, configMaps, goldens, catalogName, string(patch))
+	p.Patch(t, objects.ConfigMaps, objects.Goldens, catalogName, string(patch))
 }
 
 // awaitPhase waits until the catalog entry of a schematic is in a phase.
 func (p *platform) awaitPhase(t *testing.T, schematic string, phase v1alpha1.CatalogEntryPhase) {
 	t.Helper()
-	await(t, fmt.Sprintf("the entry of %s to be %s", schematic, phase), func(ctx context.Context) error {
-		entry, err := p.resource(catalogEntryKind, "").Get(ctx, nameOf(schematic), metav1.GetOptions{})
+	await.For(t, fmt.Sprintf("the entry of %s to be %s", schematic, phase), func(ctx context.Context) error {
+		entry, err := p.Resource(catalogEntryKind, "").Get(ctx, objects.NameOf(schematic), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func (p *platform) awaitPhase(t *testing.T, schematic string, phase v1alpha1.Cat
 
 // newImage is what a user creates. The name follows from the spec.
 func newImage(schematic string) *v1alpha1.WorkerImage {
-	return &v1alpha1.WorkerImage{Spec: v1alpha1.WorkerImageSpec{SchematicID: schematic, Version: release}}
+	return &v1alpha1.WorkerImage{Spec: v1alpha1.WorkerImageSpec{SchematicID: schematic, Version: objects.Release}}
 }
 
 // createImage has an image imported, once nothing is left of one that was there before: CDI may make a claim for a
@@ -125,7 +126,7 @@ func newImage(schematic string) *v1alpha1.WorkerImage {
 func (p *platform) createImage(t *testing.T, schematic string) *v1alpha1.WorkerImage {
 	t.Helper()
 	var image *v1alpha1.WorkerImage
-	await(t, nameOf(schematic)+" to be created", func(ctx context.Context) error {
+	await.For(t, objects.NameOf(schematic)+" to be created", func(ctx context.Context) error {
 		created, err := p.images.Create(ctx, newImage(schematic), metav1.CreateOptions{})
 		if err != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
@@ -139,12 +140,12 @@ func (p *platform) createImage(t *testing.T, schematic string) *v1alpha1.WorkerI
 // imageManifest is a WorkerImage as it stands in a file.
 func imageManifest(schematic, metadata string) string {
 	return fmt.Sprintf("{apiVersion: images.cozystack.io/v1alpha1, kind: WorkerImage, metadata: {%s}, spec: {schematicID: %s, version: %s}}",
-		metadata, schematic, release)
+		metadata, schematic, objects.Release)
 }
 
 // named is the metadata of a manifest with a name and labels.
 func named(schematic, labels string) string {
-	return fmt.Sprintf("name: %s, labels: {%s}", nameOf(schematic), labels)
+	return fmt.Sprintf("name: %s, labels: {%s}", objects.NameOf(schematic), labels)
 }
 
 // post sends a manifest as YAML and does not try again.
@@ -180,7 +181,7 @@ func (a answer) message(t *testing.T) string {
 // exists tells whether there is an object.
 func (p *platform) exists(t *testing.T, resource schema.GroupVersionResource, namespace, name string) bool {
 	t.Helper()
-	_, err := p.resource(resource, namespace).Get(t.Context(), name, metav1.GetOptions{})
+	_, err := p.Resource(resource, namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func (p *platform) writers(t *testing.T, verb, resource, schematic string, code 
 	t.Helper()
 	var users []string
 	for _, event := range p.audit(t) {
-		concerned := event.Object.Name == nameOf(schematic) || event.Object.Name == ""
+		concerned := event.Object.Name == objects.NameOf(schematic) || event.Object.Name == ""
 		if event.Verb == verb && event.Object.Resource == resource && concerned && event.Response.Code == code {
 			users = append(users, event.User.Username)
 		}

@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -53,13 +54,17 @@ type Options struct {
 	Manifests string
 	// Load lists files and directories of manifests to apply.
 	Load []string
+	// Fault returns what must not happen of which a line of the server's log tells; nothing if it tells of none.
+	Fault func(line string) string
 }
 
 // Stack is a stack that runs. It ends when Stop is called, and with the test binary whatever happens.
 type Stack struct {
 	*cluster.Cluster
 	// Dir is where its files are.
-	Dir string
+	Dir     string
+	dynamic dynamic.Interface
+	fault   func(line string) string
 }
 
 // Start builds what is missing, starts a stack and returns when it is ready.
@@ -88,7 +93,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the stack in %s: %w", dir, err)
 	}
-	return &Stack{Cluster: running, Dir: dir}, nil
+	client, err := dynamic.NewForConfig(running.RESTConfig())
+	if err != nil {
+		return nil, errors.Join(err, running.Stop())
+	}
+	return &Stack{Cluster: running, Dir: dir, dynamic: client, fault: o.Fault}, nil
 }
 
 // Stop ends the stack, waits until its processes are gone and removes its files. It fails if a part of the stack had

@@ -29,23 +29,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
-const (
-	patience = time.Minute
-	interval = 50 * time.Millisecond
-
-	goldens = "cozy-public"
-	golden  = "talos-worker-zfs-v1.13.6"
-	disk    = "disk-system-kubernetes-prod-md0-x7k2p"
-)
-
-var dataVolumes = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+// schematic is that of the golden that is cloned.
+const schematic = "zfs"
 
 // TestStack goes through the life of a stack, in order: what CDI does in it depends on what was done before.
 func TestStack(t *testing.T) {
@@ -58,38 +51,35 @@ func TestStack(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	client, err := dynamic.NewForConfig(running.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	t.Run("CDI imports a golden", func(t *testing.T) {
-		create(t, client, goldenDataVolume(golden))
-		awaitStatus(t, client, goldens, golden, "phase", "Succeeded")
+		create(t, running, objects.NewGolden(schematic))
+		awaitStatus(t, running, objects.NewGolden(schematic), "phase", "Succeeded")
 	})
 	t.Run("CDI clones it on the storage layer", func(t *testing.T) {
-		create(t, client, cloneDataVolume("tenant-a", disk, golden))
-		clone := awaitStatus(t, client, "tenant-a", disk, "phase", "Succeeded")
+		disk := objects.NewDisk("tenant-a", "prod", "md0", "x7k2p", schematic)
+		create(t, running, disk)
+		clone := awaitStatus(t, running, disk, "phase", "Succeeded")
 		if kind := clone.GetAnnotations()["cdi.kubevirt.io/cloneType"]; kind != "csi-clone" {
 			t.Errorf("cloned by %q", kind)
 		}
 	})
 	t.Run("an import fails as ordered and comes right when the order is withdrawn", func(t *testing.T) {
-		const flaky = "talos-worker-iscsi-v1.13.6"
+		flaky := objects.NewGolden("iscsi")
 		order := stack.Rule{Match: "/image/iscsi/", Outcome: "Fail", Duration: metav1.Duration{Duration: time.Second}, Message: "no route to host"}
 		if err := running.SetSimRules(stack.Rules{Rules: []stack.Rule{order}}); err != nil {
 			t.Fatal(err)
 		}
-		create(t, client, goldenDataVolume(flaky))
-		awaitStatus(t, client, goldens, flaky, "restartCount", int64(1))
+		create(t, running, flaky)
+		awaitStatus(t, running, flaky, "restartCount", int64(1))
 		if err := running.SetSimRules(stack.Rules{}); err != nil {
 			t.Fatal(err)
 		}
-		awaitStatus(t, client, goldens, flaky, "phase", "Succeeded")
+		awaitStatus(t, running, flaky, "phase", "Succeeded")
 	})
 	t.Run("CDI's webhook guards the spec of a golden", func(t *testing.T) {
 		patch := []byte(`{"spec":{"source":{"http":{"url":"https://example.org/other"}}}}`)
-		_, err := client.Resource(dataVolumes).Namespace(goldens).Patch(t.Context(), golden, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		_, err := running.Resource(objects.DataVolumes, objects.Goldens).Patch(t.Context(), objects.NameOf(schematic), types.MergePatchType, patch, metav1.PatchOptions{})
 		if err == nil || !strings.Contains(err.Error(), "Cannot update DataVolume Spec") {
 			t.Errorf("got %v, want CDI's refusal", err)
 		}
@@ -103,7 +93,7 @@ func TestStack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pools := tenant.Resource(schema.GroupVersionResource{Group: "apps.cozystack.io", Version: "v1alpha1", Resource: "kubernetesnodeses"})
+		pools := tenant.Resource(objects.Pools)
 		if _, err := pools.Namespace("tenant-a").List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Errorf("its own: %v", err)
 		}
@@ -144,54 +134,25 @@ func TestStack(t *testing.T) {
 	})
 }
 
-func create(t *testing.T, client dynamic.Interface, dataVolume *unstructured.Unstructured) {
+func create(t *testing.T, s *stack.Stack, dataVolume *unstructured.Unstructured) {
 	t.Helper()
-	if _, err := client.Resource(dataVolumes).Namespace(dataVolume.GetNamespace()).Create(t.Context(), dataVolume, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Resource(objects.DataVolumes, dataVolume.GetNamespace()).Create(t.Context(), dataVolume, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // awaitStatus waits until a field of a DataVolume's status has a value.
-func awaitStatus(t *testing.T, client dynamic.Interface, namespace, name, field string, want any) *unstructured.Unstructured {
+func awaitStatus(t *testing.T, s *stack.Stack, dataVolume *unstructured.Unstructured, field string, want any) (now *unstructured.Unstructured) {
 	t.Helper()
-	var dataVolume *unstructured.Unstructured
-	err := wait.PollUntilContextTimeout(t.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
-		var err error
-		if dataVolume, err = client.Resource(dataVolumes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-			return false, err
+	await.For(t, fmt.Sprintf("%s of %s/%s to be %v", field, dataVolume.GetNamespace(), dataVolume.GetName(), want), func(ctx context.Context) (err error) {
+		if now, err = s.Resource(objects.DataVolumes, dataVolume.GetNamespace()).Get(ctx, dataVolume.GetName(), metav1.GetOptions{}); err != nil {
+			return err
 		}
-		got, _, err := unstructured.NestedFieldNoCopy(dataVolume.Object, "status", field)
-		return got == want, err
+		got, _, err := unstructured.NestedFieldNoCopy(now.Object, "status", field)
+		if err == nil && got != want {
+			err = fmt.Errorf("its status is %v", now.Object["status"])
+		}
+		return err
 	})
-	if err != nil {
-		t.Fatalf("wait for %s of %s/%s to be %v: %v; status is %v", field, namespace, name, want, err, dataVolume.Object["status"])
-	}
-	return dataVolume
-}
-
-func goldenDataVolume(name string) *unstructured.Unstructured {
-	id := name[len("talos-worker-") : len(name)-len("-v1.13.6")]
-	return dataVolume(goldens, name, "6Gi", map[string]any{
-		"http": map[string]any{"url": fmt.Sprintf("https://factory.talos.dev/image/%s/v1.13.6/openstack-amd64.raw.xz", id)},
-	})
-}
-
-func cloneDataVolume(namespace, name, source string) *unstructured.Unstructured {
-	return dataVolume(namespace, name, "20Gi", map[string]any{"pvc": map[string]any{"namespace": goldens, "name": source}})
-}
-
-func dataVolume(namespace, name, size string, source map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cdi.kubevirt.io/v1beta1",
-		"kind":       "DataVolume",
-		"metadata":   map[string]any{"namespace": namespace, "name": name},
-		"spec": map[string]any{
-			"contentType": "kubevirt",
-			"source":      source,
-			"storage": map[string]any{
-				"storageClassName": "replicated",
-				"resources":        map[string]any{"requests": map[string]any{"storage": size}},
-			},
-		},
-	}}
+	return now
 }

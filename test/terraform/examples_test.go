@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const examples = root + "/terraform/examples"
@@ -38,7 +40,7 @@ func TestExamplesAreFormatted(t *testing.T) {
 // sources and resources leave out what the page of the provider has.
 func TestExamplesAreAppliedAsWritten(t *testing.T) {
 	p := newPlatform(t)
-	p.awaitReady(t, nameOf("gpu-nvidia"))
+	p.awaitReady(t, objects.NameOf("gpu-nvidia"))
 	begin := read(t, filepath.Join(examples, "provider", "provider.tf"))
 	found, err := filepath.Glob(filepath.Join(examples, "*", "*", "*.tf"))
 	if err != nil || len(found) == 0 {

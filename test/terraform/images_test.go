@@ -22,38 +22,31 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
-
-// release is the version of all images of the tests.
-const release = "v1.13.6"
-
-func nameOf(schematic string) string {
-	return "talos-worker-" + schematic + "-" + release
-}
 
 // await returns an image once a check passes. A nil image is one that is not there.
 func (p *platform) await(t *testing.T, name, what string, check func(*v1alpha1.WorkerImage) bool) *v1alpha1.WorkerImage {
 	t.Helper()
 	var image *v1alpha1.WorkerImage
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	await.For(t, fmt.Sprintf("image %s to be %s", name, what), func(ctx context.Context) error {
 		var err error
 		image, err = p.images.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			image, err = nil, nil
 		}
-		return err == nil && check(image), nil
+		if err == nil && !check(image) {
+			err = fmt.Errorf("it is %+v", image)
+		}
+		return err
 	})
-	if err != nil {
-		t.Fatalf("wait for image %s to be %s: %v; it is %+v", name, what, err, image)
-	}
 	return image
 }
 
@@ -95,7 +88,7 @@ func (p *platform) createPool(t *testing.T, name, schematic string) {
 	p.kubectl(t, fmt.Sprintf(`{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "KubernetesNodes",
 		"metadata": {"namespace": "tenant-a", "name": %q},
 		"spec": {"cluster": "tofu", "storageClass": "replicated", "osImage": {"builtin": {"schematicID": %q, "version": %q}}}}`,
-		name, schematic, release), "apply", "-f", "-")
+		name, schematic, objects.Release), "apply", "-f", "-")
 }
 
 func (p *platform) deletePool(t *testing.T, name string) {

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -36,6 +35,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/hack/stack/progress"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	imagesclient "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
@@ -43,7 +43,7 @@ import (
 const root = "../.."
 
 // shared is the platform of all tests. It starts with the first that asks for it.
-var shared = &environment{}
+var shared = &environment{server: stack.NewServer()}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -56,6 +56,7 @@ func TestMain(m *testing.M) {
 
 // environment is a platform and the programs that are tested on it.
 type environment struct {
+	server   *stack.Server
 	once     sync.Once
 	platform *platform
 	err      error
@@ -84,11 +85,8 @@ func (e *environment) start(ctx context.Context) (*platform, error) {
 	if e.programs, err = os.MkdirTemp("", "terraform-"); err != nil {
 		return nil, err
 	}
-	server := filepath.Join(e.programs, "workerimage-apiserver")
-	if err := build(ctx, root, "./cmd/workerimage-apiserver", server); err != nil {
-		return nil, err
-	}
-	if err := build(ctx, filepath.Join(root, "terraform"), "./cmd/terraform-provider-workerimage", filepath.Join(e.programs, "terraform-provider-workerimage")); err != nil {
+	provider := filepath.Join(e.programs, "terraform-provider-workerimage")
+	if err := stack.Build(ctx, filepath.Join(root, "terraform"), "./cmd/terraform-provider-workerimage", provider, nil); err != nil {
 		return nil, err
 	}
 	p := &platform{}
@@ -98,11 +96,7 @@ func (e *environment) start(ctx context.Context) (*platform, error) {
 	if p.config, err = e.writeConfig(); err != nil {
 		return nil, err
 	}
-	p.Stack, err = stack.Start(ctx, stack.Options{
-		Server:    server,
-		Manifests: filepath.Join(root, "artifacts", "deploy"),
-		Load:      []string{filepath.Join(root, "artifacts", "samples", "stack")},
-	})
+	p.Stack, err = e.server.Start(ctx, stack.Options{Load: []string{filepath.Join(root, "artifacts", "samples", "stack")}})
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +118,14 @@ func (p *platform) declare(ctx context.Context, schematics ...string) error {
 		return err
 	}
 	const key = "catalog.yaml"
-	catalogs := kube.CoreV1().ConfigMaps("cozy-public")
+	catalogs := kube.CoreV1().ConfigMaps(objects.Goldens)
 	catalog, err := catalogs.Get(ctx, "worker-image-catalog", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	entries := "images:\n"
 	for _, schematic := range schematics {
-		entries += fmt.Sprintf("- {schematicID: %s, version: %s}\n", schematic, release)
+		entries += fmt.Sprintf("- {schematicID: %s, version: %s}\n", schematic, objects.Release)
 	}
 	catalog.Data[key] = strings.Replace(catalog.Data[key], "images:\n", entries, 1)
 	_, err = catalogs.Update(ctx, catalog, metav1.UpdateOptions{})
@@ -165,23 +159,10 @@ func (e *environment) writeConfig() (string, error) {
 	return path, os.WriteFile(path, []byte(content), 0o600)
 }
 
-func build(ctx context.Context, dir, pkg, target string) error {
-	target, err := filepath.Abs(target)
-	if err != nil {
-		return err
-	}
-	command := exec.CommandContext(ctx, "go", "build", "-o", target, pkg)
-	command.Dir, command.Stderr = dir, os.Stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("build %s: %w", pkg, err)
-	}
-	return nil
-}
-
 func (e *environment) tearDown() error {
 	var failure error
 	if e.platform != nil && e.platform.Stack != nil {
 		failure = e.platform.Stop()
 	}
-	return errors.Join(failure, os.RemoveAll(e.programs))
+	return errors.Join(failure, e.server.Remove(), os.RemoveAll(e.programs))
 }

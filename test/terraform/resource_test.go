@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 )
 
 const address = "workerimage_worker_image.this"
@@ -39,14 +40,14 @@ resource "workerimage_worker_image" "this" {
 output "name" {
   value = workerimage_worker_image.this.name
 }
-`, schematic, release, arguments)
+`, schematic, objects.Release, arguments)
 }
 
 // TestTheLifeOfAnImage goes through it in order.
 func TestTheLifeOfAnImage(t *testing.T) {
 	p := newPlatform(t)
 	const schematic = "tofu-life"
-	name := nameOf(schematic)
+	name := objects.NameOf(schematic)
 	w := newWorkspace(t, p, resource(schematic, `labels = { team = "a" }`))
 
 	w.planSays(t, fmt.Sprintf(`name               = %q`, name))
@@ -118,9 +119,9 @@ func TestAnImageThatIsReplacedIsMadeOnceTheOldOneIsGone(t *testing.T) {
 	p := newPlatform(t)
 	w := newWorkspace(t, p, resource("tofu-again", ""))
 	w.apply(t)
-	before := p.awaitReady(t, nameOf("tofu-again"))
+	before := p.awaitReady(t, objects.NameOf("tofu-again"))
 	w.run(t, "apply", "-auto-approve", "-replace="+address)
-	if after := p.awaitReady(t, nameOf("tofu-again")); after.UID == before.UID {
+	if after := p.awaitReady(t, objects.NameOf("tofu-again")); after.UID == before.UID {
 		t.Error("it is the same image")
 	}
 	w.run(t, "destroy", "-auto-approve")
@@ -135,7 +136,7 @@ func TestAnImageThatNobodyDeclaresIsRefusedWithTheNearest(t *testing.T) {
 func TestAnImportChangesNoPlan(t *testing.T) {
 	p := newPlatform(t)
 	const schematic = "slow-tofu"
-	name := nameOf(schematic)
+	name := objects.NameOf(schematic)
 	w := newWorkspace(t, p, resource(schematic, "")+`
 data "workerimage_worker_image" "this" {
   name       = workerimage_worker_image.this.name

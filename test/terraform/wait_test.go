@@ -27,6 +27,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
@@ -75,7 +76,7 @@ func TestAWaitOutlivesTheServer(t *testing.T) {
 	p := newPlatform(t)
 	w := newWorkspace(t, p, waiting("steady-restart"))
 	applied := w.start(t, "apply", "-auto-approve", "-input=false")
-	p.await(t, nameOf("steady-restart"), "on its way", advancedFrom(0))
+	p.await(t, objects.NameOf("steady-restart"), "on its way", advancedFrom(0))
 	if err := p.RestartServer(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -87,8 +88,8 @@ func TestAWaitOutlivesTheServer(t *testing.T) {
 
 func TestWhatCannotBeHadIsAnErrorThatHelps(t *testing.T) {
 	p := newPlatform(t)
-	p.awaitReady(t, nameOf("gpu-nvidia"))
-	p.await(t, nameOf("gpu-amd"), "without a class", func(image *v1alpha1.WorkerImage) bool {
+	p.awaitReady(t, objects.NameOf("gpu-nvidia"))
+	p.await(t, objects.NameOf("gpu-amd"), "without a class", func(image *v1alpha1.WorkerImage) bool {
 		if image == nil {
 			return false
 		}
@@ -130,7 +131,7 @@ func provider(format string, args ...any) string {
 
 func TestATenantReadsAndDoesNotWrite(t *testing.T) {
 	p := newPlatform(t)
-	p.awaitReady(t, nameOf("gpu-nvidia"))
+	p.awaitReady(t, objects.NameOf("gpu-nvidia"))
 	w := newWorkspace(t, p, data(`name = "talos-worker-gpu-nvidia-v1.13.6"`))
 	w.env["KUBE_CONFIG_PATH"] = p.State().Kubeconfigs["tenant-a"]
 	w.apply(t)

@@ -38,10 +38,11 @@ const (
 	// ServerName is the name of the server's process, service account and Service. Of several replicas, each process has
 	// its number besides.
 	ServerName = "workerimage-apiserver"
+	// ServerNamespace is where it is installed.
+	ServerNamespace = "cozy-system"
 	// MaxReplicas is how many replicas a stack has room for.
 	MaxReplicas = 5
 
-	serverNamespace = "cozy-system"
 	// tokenSeconds is longer than any stack runs: nobody renews the token.
 	tokenSeconds int64 = 30 * 24 * 60 * 60
 )
@@ -115,11 +116,11 @@ func (c *Cluster) startServer(ctx context.Context) error {
 // serverKubeconfig is the access of the server's service account, which a pod finds in its files.
 func (c *Cluster) serverKubeconfig(ctx context.Context) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(tokenSeconds)}}
-	token, err := c.client.CoreV1().ServiceAccounts(serverNamespace).CreateToken(ctx, ServerName, request, metav1.CreateOptions{})
+	token, err := c.client.CoreV1().ServiceAccounts(ServerNamespace).CreateToken(ctx, ServerName, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("get a token of %s/%s: %w", serverNamespace, ServerName, err)
+		return "", fmt.Errorf("get a token of %s/%s: %w", ServerNamespace, ServerName, err)
 	}
-	return c.credentials.tokenKubeconfig(ServerName, serverNamespace, token.Status.Token)
+	return c.credentials.tokenKubeconfig(ServerName, ServerNamespace, token.Status.Token)
 }
 
 // argsOf returns the arguments of the one container of a Deployment.
