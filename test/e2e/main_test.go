@@ -66,7 +66,7 @@ func newEnvironment() *environment {
 }
 
 func (e *environment) start(o stack.Options) (*stack.Stack, error) {
-	o.Fault = fault
+	o.Fault, o.Check = fault, checkAudit
 	return e.server.Start(context.Background(), o)
 }
 

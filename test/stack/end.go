@@ -33,11 +33,14 @@ const (
 )
 
 // End shows the end of the server's log if tests have failed, and stops the stack. It fails for what the log must not
-// hold, too.
+// hold, and for what its check finds, too.
 func (s *Stack) End(failed bool) error {
 	log, err := s.ServerLog()
 	if failed {
 		fmt.Fprintf(os.Stderr, "The end of the server's log:\n%s\n", log[max(0, len(log)-shownLog):])
+	}
+	if s.check != nil {
+		err = errors.Join(err, s.check(s))
 	}
 	return errors.Join(err, faults(log, s.fault), s.Stop())
 }

@@ -56,6 +56,8 @@ type Options struct {
 	Load []string
 	// Fault returns what must not happen of which a line of the server's log tells; nothing if it tells of none.
 	Fault func(line string) string
+	// Check returns what is wrong with the stack when it ends; nil looks at nothing.
+	Check func(*Stack) error
 }
 
 // Stack is a stack that runs. It ends when Stop is called, and with the test binary whatever happens.
@@ -65,6 +67,7 @@ type Stack struct {
 	Dir     string
 	dynamic dynamic.Interface
 	fault   func(line string) string
+	check   func(*Stack) error
 }
 
 // Start builds what is missing, starts a stack and returns when it is ready.
@@ -97,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, errors.Join(err, running.Stop())
 	}
-	return &Stack{Cluster: running, Dir: dir, dynamic: client, fault: o.Fault}, nil
+	return &Stack{Cluster: running, Dir: dir, dynamic: client, fault: o.Fault, check: o.Check}, nil
 }
 
 // Stop ends the stack, waits until its processes are gone and removes its files. It fails if a part of the stack had
