@@ -63,6 +63,23 @@ func StateOf(dv *DataVolume, claim *Claim, class Class) State {
 	return state
 }
 
+// Stalled is true for a golden that will not become ready unless somebody acts: CDI does not try again, or waits for
+// what nobody makes by himself. An import that is restarted, a pod that finds no node and a claim that is to be bound
+// may come right.
+func (s State) Stalled() bool {
+	switch s.Reason {
+	case ReasonImportFailed,
+		ReasonClaimLost,
+		ReasonNoStorageClass,
+		ReasonStorageClassNotFound,
+		ReasonQuotaExceeded,
+		ReasonPaused,
+		ReasonWaitForFirstConsumer:
+		return true
+	}
+	return false
+}
+
 func stateOfDataVolume(dv *DataVolume, claim *Claim, class Class) State {
 	own := OwnClaim(dv, claim)
 	if dv.Deleting || (own != nil && own.Deleting) {

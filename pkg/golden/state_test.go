@@ -21,7 +21,9 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -446,5 +448,41 @@ func TestFailing(t *testing.T) {
 				t.Errorf("Failing = %t, want %t", got, test.want)
 			}
 		})
+	}
+}
+
+func TestStalledIsWhatDoesNotComeRightByItself(t *testing.T) {
+	want := map[string]bool{
+		ReasonReady:                 false,
+		ReasonPending:               false,
+		ReasonImporting:             false,
+		ReasonImportRetrying:        false,
+		ReasonImportFailed:          true,
+		ReasonImporterUnschedulable: false,
+		ReasonImagePullFailed:       false,
+		ReasonNoStorageClass:        true,
+		ReasonStorageClassNotFound:  true,
+		ReasonClaimMissing:          false,
+		ReasonClaimPending:          false,
+		ReasonClaimLost:             true,
+		ReasonWaitForFirstConsumer:  true,
+		ReasonPaused:                true,
+		ReasonQuotaExceeded:         true,
+		ReasonTerminating:           false,
+		ReasonPhaseUnknown:          false,
+	}
+	source, err := os.ReadFile("state.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile(`(?m)^\tReason\w+ += "(\w+)"$`).FindAllSubmatch(source, -1)
+	if len(declared) != len(want) {
+		t.Errorf("%d reasons are declared, and %d listed", len(declared), len(want))
+	}
+	for _, reason := range declared {
+		stalled, listed := want[string(reason[1])]
+		if got := (State{Reason: string(reason[1])}).Stalled(); !listed || got != stalled {
+			t.Errorf("%s: stalled is %t; it is listed: %t", reason[1], got, listed)
+		}
 	}
 }

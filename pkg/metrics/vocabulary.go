@@ -60,6 +60,7 @@ var conditionTypes = vocabulary{
 	images.ConditionInUse,
 	images.ConditionDeletable,
 	images.ConditionCatalogSynced,
+	images.ConditionStalled,
 }
 
 var conditionStatuses = vocabulary{

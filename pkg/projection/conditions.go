@@ -53,11 +53,14 @@ const (
 	kindCatalog     = "The catalog"
 )
 
-// conditions are Ready, InUse, Deletable and CatalogSynced, in this order.
+// conditions are Ready, InUse, Deletable and CatalogSynced, in this order, and Stalled where it is True.
 func conditions(in Image, state golden.State, image, previous *images.WorkerImage, now metav1.Time) []metav1.Condition {
 	ready := metav1.Condition{Type: images.ConditionReady, Status: state.Ready, Reason: state.Reason, Message: state.Message}
 	used := inUse(in)
 	out := []metav1.Condition{ready, used, deletable(used, state), catalogSynced(in, image.Status.Catalog)}
+	if state.Stalled() {
+		out = append(out, stalled(ready))
+	}
 
 	first := image.CreationTimestamp
 	if first.IsZero() {
@@ -131,6 +134,12 @@ func deletable(used metav1.Condition, state golden.State) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonNotInUse
 	}
 	return c
+}
+
+// stalled says that nothing comes of waiting. kstatus takes an image that is not ready for one that will be, unless
+// it has this condition.
+func stalled(ready metav1.Condition) metav1.Condition {
+	return metav1.Condition{Type: images.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
 }
 
 // catalogSynced compares the image with the catalog. What it says of drift is in status.

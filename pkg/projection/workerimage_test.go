@@ -241,6 +241,37 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+func TestStalledIsThereWhileItIsTrue(t *testing.T) {
+	lost := ready()
+	lost.Claim = clone(lost.Claim)
+	lost.Claim.Phase = corev1.ClaimLost
+	unreadable := lost
+	unreadable.Sources.Claims = false
+	stalled := metav1.Condition{
+		Type: images.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: now, Reason: golden.ReasonClaimLost,
+	}
+	for _, test := range []struct {
+		name string
+		in   Image
+		want *metav1.Condition
+	}{
+		{"an image that is ready has none", ready(), nil},
+		{"an image that somebody must see to says why, as Ready does", lost, &stalled},
+		{"an image of which nobody knows has none", unreadable, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conditions := WorkerImage(test.in, WorkerImage(ready(), nil, made), now).Status.Conditions
+			got := meta.FindStatusCondition(conditions, images.ConditionStalled)
+			if test.want != nil {
+				test.want.Message = meta.FindStatusCondition(conditions, images.ConditionReady).Message
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func clone[T any](v *T) *T {
 	c := *v
 	return &c

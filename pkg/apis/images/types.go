@@ -69,6 +69,9 @@ const (
 	ConditionDeletable = "Deletable"
 	// ConditionCatalogSynced is True while the catalog declares the image as it is.
 	ConditionCatalogSynced = "CatalogSynced"
+	// ConditionStalled is True while the image will not become ready unless somebody acts, and absent
+	// otherwise. Tools that wait with kstatus stop waiting then.
+	ConditionStalled = "Stalled"
 )
 
 // WorkerImageStatus is what the cluster says about a golden.

@@ -1196,7 +1196,7 @@ func schema_pkg_apis_images_v1alpha1_WorkerImageStatus(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions of the image: Ready, InUse, Deletable and CatalogSynced.",
+							Description: "conditions of the image: Ready, InUse, Deletable and CatalogSynced, and Stalled while the image will not become ready unless somebody acts.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

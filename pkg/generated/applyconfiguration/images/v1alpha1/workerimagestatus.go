@@ -57,7 +57,8 @@ type WorkerImageStatusApplyConfiguration struct {
 	Pools []PoolStatusApplyConfiguration `json:"pools,omitempty"`
 	// poolCount is the number of pools listed.
 	PoolCount *int32 `json:"poolCount,omitempty"`
-	// conditions of the image: Ready, InUse, Deletable and CatalogSynced.
+	// conditions of the image: Ready, InUse, Deletable and CatalogSynced, and Stalled while the image will
+	// not become ready unless somebody acts.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

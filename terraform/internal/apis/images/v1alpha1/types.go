@@ -82,6 +82,9 @@ const (
 	ConditionDeletable = "Deletable"
 	// ConditionCatalogSynced is True while the catalog declares the image as it is.
 	ConditionCatalogSynced = "CatalogSynced"
+	// ConditionStalled is True while the image will not become ready unless somebody acts, and absent
+	// otherwise. Tools that wait with kstatus stop waiting then.
+	ConditionStalled = "Stalled"
 )
 
 // WorkerImageStatus is what the cluster says about a golden.
@@ -129,7 +132,8 @@ type WorkerImageStatus struct {
 	Pools []PoolStatus `json:"pools,omitempty"`
 	// poolCount is the number of pools listed.
 	PoolCount int32 `json:"poolCount"`
-	// conditions of the image: Ready, InUse, Deletable and CatalogSynced.
+	// conditions of the image: Ready, InUse, Deletable and CatalogSynced, and Stalled while the image will
+	// not become ready unless somebody acts.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
