@@ -61,6 +61,7 @@ func newUpCommand() *cobra.Command {
 	flags.StringVar(&o.cluster.Server.Path, "server", "", "program of the server to run behind an APIService")
 	flags.IntVar(&o.cluster.Server.Replicas, "replicas", 1, "how many servers to run; connections are spread over them")
 	flags.StringVar(&o.cluster.Server.Manifests, "manifests", "", "directory of the manifests that the server is installed with")
+	flags.StringToStringVar(&o.cluster.Images, "image", nil, "IMAGE=PROGRAM: run the program in place of containers of the image; may be given more than once")
 	flags.StringArrayVar(&o.cluster.Load, "load", nil, "file or directory of manifests to apply; may be given more than once")
 	flags.StringVar(&o.cluster.SimRules, "sim-rules", "", "rules the simulated node begins with")
 	flags.BoolVar(&o.detach, "detach", false, "return when the stack is ready, and leave it running")

@@ -44,6 +44,8 @@ type Options struct {
 	// KindsOnly leaves out everything that acts on objects, and the objects that it would act on: only the API
 	// server runs, and serves the kinds.
 	KindsOnly bool
+	// Images are programs that the node runs in place of the containers of these images.
+	Images map[string]string
 	// Server is the program of the server under test; empty means none.
 	Server string
 	// ServerArgs are given to it after those of its Deployment and those that connect it to the stack.
@@ -89,6 +91,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Dir:       dir,
 		Binaries:  set,
 		KindsOnly: o.KindsOnly,
+		Images:    o.Images,
 		Load:      o.Load,
 		Server:    cluster.ServerOptions{Path: o.Server, Args: o.ServerArgs, Manifests: o.Manifests, Replicas: o.Replicas},
 		Progress:  report,

@@ -31,6 +31,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/balance"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/binaries"
+	"github.com/cozystack/workerimage-apiserver/hack/stack/network"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/nodesim"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/process"
 	"github.com/cozystack/workerimage-apiserver/hack/stack/progress"
@@ -52,6 +53,9 @@ type Options struct {
 	SimRules string
 	// Load lists files and directories of manifests that are applied once the stack is ready for them.
 	Load []string
+	// Images are programs, by the images of the containers in whose place the node runs them. If there are any, what makes
+	// pods of Deployments is at work too, and kube-apiserver reaches them by their Services.
+	Images map[string]string
 	// Server is the server under development; without a Path none is started.
 	Server ServerOptions
 	// Progress hears of every step.
@@ -69,6 +73,7 @@ type Cluster struct {
 	client      kubernetes.Interface
 	applier     *applier
 	balancer    *balance.Balancer
+	network     *network.Network
 
 	background sync.WaitGroup
 	stopNode   context.CancelFunc
@@ -156,6 +161,9 @@ func (c *Cluster) shutDown() error {
 	if c.balancer != nil {
 		errs = append(errs, c.balancer.Close())
 	}
+	if c.network != nil {
+		errs = append(errs, c.network.Close())
+	}
 	if c.processes != nil {
 		errs = append(errs, c.processes.StopAll())
 	}
@@ -240,7 +248,11 @@ func (c *Cluster) startNode(ctx context.Context) error {
 	if err := os.WriteFile(c.dir.file(simRulesFile), rules, 0o600); err != nil {
 		return err
 	}
-	node, err := nodesim.New(c.client, c.dir.file(simRulesFile), nodesim.NewAddresses(c.slot.podNetwork()))
+	programs, err := c.programs()
+	if err != nil {
+		return err
+	}
+	node, err := nodesim.New(c.client, c.dir.file(simRulesFile), nodesim.NewAddresses(c.slot.podNetwork()), programs)
 	if err != nil {
 		return err
 	}
@@ -251,6 +263,9 @@ func (c *Cluster) startNode(ctx context.Context) error {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))
 	life, stop := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logger))
 	c.stopNode = stop
+	if c.network != nil {
+		c.background.Go(func() { c.network.Follow(life, c.client) })
+	}
 	c.background.Go(func() {
 		defer log.Close()
 		if err := node.Run(life); err != nil {

@@ -61,6 +61,9 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if err := c.makeCredentials(); err != nil {
 		return err
 	}
+	if err := c.startNetwork(ctx); err != nil {
+		return err
+	}
 	if err := c.startKubeAPIServer(); err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (c *Cluster) startKubeAPIServer() error {
 	return c.processes.Start(process.Spec{
 		Name: "kube-apiserver",
 		Path: c.options.Binaries.KubeAPIServer,
-		Args: []string{
+		Args: append(c.networkArgs(), []string{
 			"--etcd-servers=" + c.etcdAddress(),
 			fmt.Sprintf("--secure-port=%d", c.slot.port(apiServerPort)),
 			"--bind-address=127.0.0.1",
@@ -217,7 +220,7 @@ func (c *Cluster) startKubeAPIServer() error {
 			"--audit-policy-file=" + c.dir.file("audit-policy.yaml"),
 			"--audit-log-path=" + c.dir.file(auditLog),
 			"--v=1",
-		},
+		}...),
 	})
 }
 
@@ -240,7 +243,7 @@ func (c *Cluster) startControllerManager() error {
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + c.dir.file("service-account.key"),
 			"--root-ca-file=" + c.dir.file("ca.crt"),
-			"--controllers=" + strings.Join(controllers, ","),
+			"--controllers=" + strings.Join(c.controllers(), ","),
 			"--v=1",
 		},
 	})

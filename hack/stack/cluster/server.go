@@ -142,15 +142,21 @@ func argsOf(deployment *unstructured.Unstructured) ([]string, error) {
 
 // serverArgs connect the server to the stack. Nobody stands between the two who would have to learn that it is leaving.
 func (c *Cluster) serverArgs(replica int, kubeconfig string) []string {
-	return append([]string{
+	args := append(connect(kubeconfig, "127.0.0.1"),
+		fmt.Sprintf("--secure-port=%d", c.slot.port(c.replicaPort(replica))),
+		"--shutdown-delay-duration=0s",
+		fmt.Sprintf("--history-address=127.0.0.1:%d", c.slot.port(c.replicaPort(replica))))
+	return append(args, c.options.Server.Args...)
+}
+
+// connect returns the arguments that tell an API server where it runs and as whom, if it does not run in a pod.
+func connect(kubeconfig, address string) []string {
+	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
-		fmt.Sprintf("--secure-port=%d", c.slot.port(c.replicaPort(replica))),
-		"--bind-address=127.0.0.1",
-		"--shutdown-delay-duration=0s",
-		fmt.Sprintf("--history-address=127.0.0.1:%d", c.slot.port(c.replicaPort(replica))),
-	}, c.options.Server.Args...)
+		"--bind-address=" + address,
+	}
 }
 
 // register has kube-apiserver pass requests for the group on to the process.

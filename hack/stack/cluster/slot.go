@@ -35,6 +35,7 @@ const (
 	cdiMetricsPort
 	// serverPort is where requests for the served group go: to the server, or to what spreads them over its replicas.
 	serverPort
+	networkPort
 	firstReplicaPort
 	usedPorts = firstReplicaPort + MaxReplicas
 )

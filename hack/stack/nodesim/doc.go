@@ -19,4 +19,6 @@ limitations under the License.
 // scheduled, run, report progress on the metrics endpoint CDI scrapes, and end with the termination messages CDI reads.
 // No byte of an image moves. What goes well, how long it takes and what fails is ordered in a rules file, which is read
 // again on every tick.
+//
+// Pods of images for which there is a program do run: as processes, probed and ended as their containers say.
 package nodesim

@@ -53,6 +53,8 @@ type pod struct {
 	since    time.Time
 	restarts int32
 	endpoint *endpoint
+	// container is that of a pod that runs as a process, when it has begun.
+	container *container
 	// crash is the last failed run, and crashRule the rule it failed by.
 	crash     *corev1.ContainerStateTerminated
 	crashRule Rule
@@ -65,6 +67,9 @@ func (p *pod) enter(next step) {
 // syncPod takes a pod one step further when its time has come. A step is entered once the API server has accepted what
 // it changes, so a conflict is repeated and not lost.
 func (s *Simulator) syncPod(ctx context.Context, p *corev1.Pod, state *pod, all []corev1.Pod) error {
+	if s.programs.run(p) {
+		return s.syncProgram(ctx, p, state)
+	}
 	if p.DeletionTimestamp != nil {
 		return s.remove(ctx, p, state)
 	}
@@ -206,14 +211,14 @@ func (s *Simulator) setStatus(ctx context.Context, p *corev1.Pod, state *pod, ph
 	if status.StartTime == nil {
 		status.StartTime = ptr.To(metav1.Now())
 	}
-	status.HostIP = "127.0.0.1"
-	status.HostIPs = []corev1.HostIP{{IP: status.HostIP}}
+	status.HostIP = hostAddress
+	status.HostIPs = []corev1.HostIP{{IP: hostAddress}}
 	if state.endpoint != nil {
 		status.PodIP = state.endpoint.address
 		status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
 	}
 	status.ContainerStatuses = []corev1.ContainerStatus{containerStatus(p, state, container)}
-	status.Conditions = podConditions(phase, container, p.Spec.Containers[0].Name)
+	status.Conditions = podConditions(phase, container.Running != nil, p.Spec.Containers[0].Name)
 	if _, err := s.client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("report phase %s: %w", phase, err)
 	}
@@ -238,8 +243,7 @@ func containerStatus(p *corev1.Pod, state *pod, current corev1.ContainerState) c
 	return status
 }
 
-func podConditions(phase corev1.PodPhase, container corev1.ContainerState, name string) []corev1.PodCondition {
-	ready := container.Running != nil
+func podConditions(phase corev1.PodPhase, ready bool, name string) []corev1.PodCondition {
 	reason, message := "", ""
 	switch {
 	case phase == corev1.PodSucceeded:

@@ -34,7 +34,8 @@ import (
 )
 
 const (
-	nodeName = "node-1"
+	nodeName    = "node-1"
+	hostAddress = "127.0.0.1"
 	// driver is the CSI driver whose storage is simulated.
 	driver = "linstor.csi.linbit.com"
 	tick   = 200 * time.Millisecond
@@ -45,6 +46,7 @@ type Simulator struct {
 	client    kubernetes.Interface
 	rulesFile string
 	addresses *Addresses
+	programs  Programs
 	serving   tls.Certificate
 
 	events record.EventRecorder
@@ -53,8 +55,8 @@ type Simulator struct {
 	claims map[types.UID]*claim
 }
 
-// New returns a Simulator that follows a rules file and gives its pods these addresses.
-func New(client kubernetes.Interface, rulesFile string, addresses *Addresses) (*Simulator, error) {
+// New returns a Simulator that follows a rules file, gives its pods these addresses, and runs these programs.
+func New(client kubernetes.Interface, rulesFile string, addresses *Addresses, programs Programs) (*Simulator, error) {
 	serving, err := servingCertificate()
 	if err != nil {
 		return nil, fmt.Errorf("certificate of the metrics endpoints: %w", err)
@@ -63,6 +65,7 @@ func New(client kubernetes.Interface, rulesFile string, addresses *Addresses) (*
 		client:    client,
 		rulesFile: rulesFile,
 		addresses: addresses,
+		programs:  programs,
 		serving:   serving,
 		pods:      map[types.UID]*pod{},
 		claims:    map[types.UID]*claim{},
@@ -88,6 +91,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 		return fmt.Errorf("create node %s: %w", nodeName, err)
 	}
 	defer s.closeEndpoints(ctx)
+	defer s.closeContainers()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -141,6 +145,7 @@ func (s *Simulator) syncPods(ctx context.Context, pods []corev1.Pod) {
 	}
 	for uid, state := range s.pods {
 		if !seen[uid] {
+			s.closeContainer(state)
 			s.closeEndpoint(ctx, state)
 			delete(s.pods, uid)
 		}

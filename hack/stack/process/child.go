@@ -34,22 +34,22 @@ const (
 	stopGrace = 10 * time.Second
 )
 
-// child is one run of a program.
-type child struct {
+// Child is one run of a program.
+type Child struct {
 	name     string
 	cmd      *exec.Cmd
 	done     chan struct{}
 	expected atomic.Bool
 }
 
-// startChild runs a program until it ends; onFailure hears of it if nobody asked for that end.
-func startChild(spec Spec, log string, onFailure func(error)) (*child, error) {
+// Start runs a program until it ends, and appends its output to a log; onFailure hears of the end if nobody asked for it.
+func Start(spec Spec, log string, onFailure func(error)) (*Child, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	c := &child{name: spec.Name, cmd: exec.Command(spec.Path, spec.Args...), done: make(chan struct{})}
+	c := &Child{name: spec.Name, cmd: exec.Command(spec.Path, spec.Args...), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), spec.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = out, out
 	c.cmd.SysProcAttr = endsWithParent()
@@ -75,11 +75,16 @@ func startChild(spec Spec, log string, onFailure func(error)) (*child, error) {
 	return c, nil
 }
 
-func (c *child) pid() int {
+func (c *Child) pid() int {
 	return c.cmd.Process.Pid
 }
 
-func (c *child) ended() bool {
+// Done is closed when the process has ended.
+func (c *Child) Done() <-chan struct{} {
+	return c.done
+}
+
+func (c *Child) ended() bool {
 	select {
 	case <-c.done:
 		return true
@@ -88,18 +93,18 @@ func (c *child) ended() bool {
 	}
 }
 
-// end sends the signal and waits; a process that has not ended after a while is killed.
-func (c *child) end(signal syscall.Signal) error {
+// End sends the signal and waits; a process that has not ended after the grace is killed.
+func (c *Child) End(signal syscall.Signal, grace time.Duration) error {
 	c.expected.Store(true)
 	if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", c.name, err)
 	}
-	grace := time.NewTimer(stopGrace)
-	defer grace.Stop()
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
 	select {
 	case <-c.done:
 		return nil
-	case <-grace.C:
+	case <-patience.C:
 	}
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", c.name, err)

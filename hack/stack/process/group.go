@@ -52,7 +52,7 @@ type Group struct {
 // member is a process of a group over all its restarts.
 type member struct {
 	spec    Spec
-	current *child
+	current *Child
 }
 
 // NewGroup returns an empty group that keeps its logs in dir.
@@ -75,7 +75,7 @@ func (g *Group) Start(spec Spec) error {
 	} else if !m.current.ended() {
 		return fmt.Errorf("%s is running already", spec.Name)
 	}
-	c, err := startChild(spec, g.log(spec.Name), g.fail)
+	c, err := Start(spec, g.log(spec.Name), g.fail)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (g *Group) end(name string, signal syscall.Signal) error {
 	if m == nil {
 		return fmt.Errorf("no process %s", name)
 	}
-	return m.current.end(signal)
+	return m.current.End(signal, stopGrace)
 }
 
 func (g *Group) find(name string) *member {
