@@ -138,8 +138,8 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 	p.awaitServed(t)
 	for _, o := range []*onlooker{users, others} {
 		for _, a := range o.answers {
-			if a.status != http.StatusOK && a.status != http.StatusServiceUnavailable {
-				t.Errorf("%d %s", a.status, a.body)
+			if a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+				t.Errorf("%d %s", a.Status, a.Body)
 			}
 		}
 	}

@@ -41,6 +41,7 @@ import (
 	informers "github.com/cozystack/workerimage-apiserver/pkg/generated/informers/externalversions/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const (
@@ -230,13 +231,13 @@ func (i informer) checkEqual(t *testing.T, a access) {
 }
 
 // checkWhole makes sure that an answer is the whole population or none.
-func checkWhole(t *testing.T, a answer) {
+func checkWhole(t *testing.T, a wire.Answer) {
 	t.Helper()
-	if a.status != http.StatusOK {
+	if a.Status != http.StatusOK {
 		return
 	}
 	var list v1alpha1.WorkerImageList
-	if err := json.Unmarshal(a.body, &list); err != nil {
+	if err := json.Unmarshal(a.Body, &list); err != nil {
 		t.Fatal(err)
 	}
 	there := map[string]bool{}

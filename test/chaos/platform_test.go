@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -40,6 +39,7 @@ import (
 	imagesclient "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const (
@@ -55,8 +55,7 @@ type platform struct {
 
 // access is a way to the server, past a cluster's API server or through it.
 type access struct {
-	host   string
-	http   *http.Client
+	wire   *wire.Client
 	images imagesclient.WorkerImageInterface
 }
 
@@ -79,15 +78,15 @@ func newPlatform(t *testing.T, s *stack.Stack) *platform {
 
 func newAccess(t *testing.T, config *rest.Config) access {
 	t.Helper()
-	client, err := rest.HTTPClientFor(config)
+	client, err := wire.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := versioned.NewForConfigAndClient(config, client)
+	images, err := versioned.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return access{host: config.Host, http: client, images: images.ImagesV1alpha1().WorkerImages()}
+	return access{wire: client, images: images.ImagesV1alpha1().WorkerImages()}
 }
 
 // direct is access to one replica that does not depend on kube-apiserver to be passed on.
@@ -96,36 +95,15 @@ func (p *platform) direct(t *testing.T, replica int) access {
 	return newAccess(t, p.ReplicaConfig(replica))
 }
 
-// answer is a response as it comes over the wire.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-	took   time.Duration
-}
-
 // ask sends one request, and does not try again.
-func (a access) ask(ctx context.Context, path string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, await.Patience)
-	defer cancel()
-	began := time.Now()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.host+path, nil)
-	if err != nil {
-		return answer{}, err
-	}
-	response, err := a.http.Do(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return answer{status: response.StatusCode, header: response.Header, body: body, took: time.Since(began)}, err
+func (a access) ask(ctx context.Context, path string) (wire.Answer, error) {
+	return a.wire.Try(ctx, http.MethodGet, path, nil, "")
 }
 
 // onlooker is somebody who asks the same question again and again.
 type onlooker struct {
 	mu      sync.Mutex
-	answers []answer
+	answers []wire.Answer
 	errs    []error
 	stop    func()
 }
@@ -147,7 +125,7 @@ func (a access) look(t *testing.T, path string) *onlooker {
 	return o
 }
 
-func (o *onlooker) add(a answer, err error) {
+func (o *onlooker) add(a wire.Answer, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
@@ -172,9 +150,9 @@ func (o *onlooker) check(t *testing.T, what string, expected ...int) (slowest ti
 	}
 	unexpected := map[int]string{}
 	for _, a := range o.answers {
-		slowest = max(slowest, a.took)
-		if !contains(expected, a.status) {
-			unexpected[a.status] = string(a.body)
+		slowest = max(slowest, a.Took)
+		if !contains(expected, a.Status) {
+			unexpected[a.Status] = string(a.Body)
 		}
 	}
 	for status, body := range unexpected {
@@ -291,8 +269,8 @@ func (p *platform) awaitServed(t *testing.T) time.Duration {
 	t.Helper()
 	return await.For(t, "the server to be served", func(ctx context.Context) error {
 		a, err := p.ask(ctx, workerImages)
-		if err == nil && a.status != http.StatusOK {
-			err = fmt.Errorf("%d %s", a.status, a.body)
+		if err == nil && a.Status != http.StatusOK {
+			err = fmt.Errorf("%d %s", a.Status, a.Body)
 		}
 		return err
 	})

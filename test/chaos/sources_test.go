@@ -120,8 +120,8 @@ func TestTheRightToReadASourceIsRevoked(t *testing.T) {
 // turnedAway returns an error unless clients are told to come again, with the source that is missing.
 func (p *platform) turnedAway(ctx context.Context) error {
 	a, err := p.ask(ctx, workerImages)
-	if err == nil && (a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "") {
-		err = fmt.Errorf("%d, Retry-After %q: %s", a.status, a.header.Get("Retry-After"), a.body)
+	if err == nil && (a.Status != http.StatusServiceUnavailable && a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "") {
+		err = fmt.Errorf("%d, Retry-After %q: %s", a.Status, a.Header.Get("Retry-After"), a.Body)
 	}
 	return err
 }

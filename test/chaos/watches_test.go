@@ -93,11 +93,7 @@ func openWatches(t *testing.T, a access, count int) (end func()) {
 
 // watchUntil watches until ctx is done, and calls a function with the first event.
 func watchUntil(ctx context.Context, a access, first func()) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.host+workerImages+"?watch=1", nil)
-	if err != nil {
-		return err
-	}
-	response, err := a.http.Do(request)
+	response, err := a.wire.Open(ctx, http.MethodGet, workerImages+"?watch=1", nil, "")
 	if err != nil {
 		return err
 	}
@@ -187,8 +183,8 @@ func (p *platform) consumption(t *testing.T) (goroutines, memory float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return metric(t, metrics.body, "go_goroutines"),
-		metric(t, metrics.body, "go_memstats_heap_alloc_bytes") + metric(t, metrics.body, "go_memstats_stack_inuse_bytes")
+	return metric(t, metrics.Body, "go_goroutines"),
+		metric(t, metrics.Body, "go_memstats_heap_alloc_bytes") + metric(t, metrics.Body, "go_memstats_stack_inuse_bytes")
 }
 
 func metric(t *testing.T, metrics []byte, name string) float64 {

@@ -25,6 +25,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // changeClauses are about what happens when an object changes.
@@ -87,11 +89,11 @@ func (s *subject) driven(rv string) string {
 // versionNow is the version of the object that is driven.
 func (s *subject) versionNow(t *testing.T) string {
 	t.Helper()
-	return s.client.get(t, s.object(s.Driver.Name), asJSON).object(t).GetResourceVersion()
+	return s.client.Get(t, s.object(s.Driver.Name), wire.JSON).Object(t).GetResourceVersion()
 }
 
 // throughNow returns the events up to the present state of the object that is driven.
-func (s *subject) throughNow(t *testing.T, w *stream) []event {
+func (s *subject) throughNow(t *testing.T, w *wire.Watch) []wire.Event {
 	t.Helper()
 	return s.throughVersion(t, w, s.versionNow(t))
 }
@@ -107,7 +109,7 @@ func everyChangeIsAnEvent(t *testing.T, s *subject) {
 		t.Errorf("%d changes are %d events: %s", swings, len(events), describe(events))
 	}
 	for _, e := range events {
-		rv := e.object(t).GetResourceVersion()
+		rv := e.Object(t).GetResourceVersion()
 		if e.Type != watch.Modified || !older(t, before, rv) {
 			t.Errorf("%s of version %s comes after %s", e.Type, rv, before)
 		}
@@ -119,9 +121,9 @@ func eventIsRead(t *testing.T, s *subject) {
 	w := s.watch(t, s.driven(s.settledList(t).GetResourceVersion()))
 	for i := range swings {
 		s.set(t, i%2 == 0)
-		got := s.client.get(t, s.object(s.Driver.Name), asJSON).object(t)
-		last := w.until(t, func(e event) bool { return e.object(t).GetResourceVersion() == got.GetResourceVersion() })
-		if diff := cmp.Diff(got.Object, last[len(last)-1].object(t).Object); diff != "" {
+		got := s.client.Get(t, s.object(s.Driver.Name), wire.JSON).Object(t)
+		last := w.Until(t, func(e wire.Event) bool { return e.Object(t).GetResourceVersion() == got.GetResourceVersion() })
+		if diff := cmp.Diff(got.Object, last[len(last)-1].Object(t).Object); diff != "" {
 			t.Errorf("change %d differs (-get +event):\n%s", i, diff)
 		}
 	}
@@ -133,12 +135,12 @@ func watchGoesOn(t *testing.T, s *subject) {
 	s.swing(t, swings)
 	events := s.throughNow(t, w)
 	for i, e := range events[:len(events)-1] {
-		again := s.watch(t, s.driven(e.object(t).GetResourceVersion()))
-		var got []event
+		again := s.watch(t, s.driven(e.Object(t).GetResourceVersion()))
+		var got []wire.Event
 		for range events[i+1:] {
-			got = append(got, again.next(t))
+			got = append(got, again.Next(t))
 		}
-		again.stop()
+		again.Stop()
 		if diff := cmp.Diff(events[i+1:], got); diff != "" {
 			t.Errorf("after event %d (-first time +again):\n%s", i, diff)
 		}
@@ -151,9 +153,9 @@ func nothingIsLostAfterABookmark(t *testing.T, s *subject) {
 	whole := s.watch(t, s.driven(before))
 	cut := s.watch(t, bookmarkTime+"&allowWatchBookmarks=true&"+s.driven(before))
 	s.swing(t, swings)
-	first := cut.until(t, isBookmark)
-	bookmark := first[len(first)-1].object(t).GetResourceVersion()
-	cut.stop()
+	first := cut.Until(t, isBookmark)
+	bookmark := first[len(first)-1].Object(t).GetResourceVersion()
+	cut.Stop()
 	s.swing(t, swings)
 	second := s.throughNow(t, s.watch(t, s.driven(bookmark)))
 	want := s.throughNow(t, whole)
@@ -165,11 +167,11 @@ func nothingIsLostAfterABookmark(t *testing.T, s *subject) {
 func streamingListGoesOn(t *testing.T, s *subject) {
 	s.settle(t)
 	w := s.watch(t, streamed+"&fieldSelector=metadata.name="+s.Driver.Name)
-	begun := w.until(t, isBookmark)
-	bookmark := begun[len(begun)-1].object(t).GetResourceVersion()
+	begun := w.Until(t, isBookmark)
+	bookmark := begun[len(begun)-1].Object(t).GetResourceVersion()
 	s.swing(t, swings)
 	for _, e := range s.throughNow(t, w) {
-		if rv := e.object(t).GetResourceVersion(); e.Type != watch.Modified || !older(t, bookmark, rv) {
+		if rv := e.Object(t).GetResourceVersion(); e.Type != watch.Modified || !older(t, bookmark, rv) {
 			t.Errorf("%s of version %s comes after the bookmark of %s", e.Type, rv, bookmark)
 		}
 	}
@@ -180,8 +182,8 @@ func watchOfAnotherName(t *testing.T, s *subject) {
 	names := slices.DeleteFunc(namesOf(l), func(name string) bool { return name == s.Driver.Name })
 	w := s.watch(t, "timeoutSeconds=5&fieldSelector=metadata.name="+names[0]+"&resourceVersion="+l.GetResourceVersion())
 	s.swing(t, swings)
-	for _, e := range w.rest(t) {
-		if got := e.object(t).GetName(); got != names[0] {
+	for _, e := range w.Rest(t) {
+		if got := e.Object(t).GetName(); got != names[0] {
 			t.Errorf("%s of %s", e.Type, got)
 		}
 	}
@@ -206,8 +208,8 @@ func notOlderShowsTheChange(t *testing.T, s *subject) {
 	for i := range swings {
 		s.set(t, i%2 == 0)
 		events := s.throughNow(t, w)
-		rv := events[len(events)-1].object(t).GetResourceVersion()
-		got := s.client.get(t, s.object(s.Driver.Name)+"?resourceVersion="+rv, asJSON).object(t)
+		rv := events[len(events)-1].Object(t).GetResourceVersion()
+		got := s.client.Get(t, s.object(s.Driver.Name)+"?resourceVersion="+rv, wire.JSON).Object(t)
 		l := s.list(t, "resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name="+s.Driver.Name+"&resourceVersion="+rv)
 		if len(l.Items) != 1 || older(t, l.Items[0].GetResourceVersion(), rv) || older(t, got.GetResourceVersion(), rv) {
 			t.Errorf("after the event of %s the get is of %s and the list %v", rv, got.GetResourceVersion(), namesOf(l))
@@ -226,10 +228,10 @@ func pagesStay(t *testing.T, s *subject) {
 func uidStays(t *testing.T, s *subject) {
 	before := s.settledList(t)
 	w := s.watch(t, s.driven(before.GetResourceVersion()))
-	uid := s.client.get(t, s.object(s.Driver.Name), asJSON).object(t).GetUID()
+	uid := s.client.Get(t, s.object(s.Driver.Name), wire.JSON).Object(t).GetUID()
 	s.swing(t, swings)
 	for _, e := range s.throughNow(t, w) {
-		if got := e.object(t).GetUID(); got != uid {
+		if got := e.Object(t).GetUID(); got != uid {
 			t.Errorf("%s with uid %s, which was %s", e.Type, got, uid)
 		}
 	}
@@ -242,35 +244,35 @@ func entersAndLeaves(t *testing.T, s *subject) {
 	selected := s.watch(t, s.Driver.Selector+"&resourceVersion="+before)
 
 	s.set(t, true)
-	entering := selected.next(t)
-	change := last(s.throughVersion(t, all, entering.object(t).GetResourceVersion()))
+	entering := selected.Next(t)
+	change := last(s.throughVersion(t, all, entering.Object(t).GetResourceVersion()))
 	if entering.Type != watch.Added || change.Type != watch.Modified {
 		t.Errorf("what enters is %s, and %s to who selects", change.Type, entering.Type)
 	}
-	if diff := cmp.Diff(change.object(t).Object, entering.object(t).Object); diff != "" {
+	if diff := cmp.Diff(change.Object(t).Object, entering.Object(t).Object); diff != "" {
 		t.Errorf("what enters differs (-unselected +selected):\n%s", diff)
 	}
 
 	s.set(t, false)
-	leaving := last(selected.until(t, func(e event) bool { return e.Type == watch.Deleted }))
-	rv := leaving.object(t).GetResourceVersion()
-	events := append([]event{change}, s.throughVersion(t, all, rv)...)
-	was := events[len(events)-2].object(t)
+	leaving := last(selected.Until(t, func(e wire.Event) bool { return e.Type == watch.Deleted }))
+	rv := leaving.Object(t).GetResourceVersion()
+	events := append([]wire.Event{change}, s.throughVersion(t, all, rv)...)
+	was := events[len(events)-2].Object(t)
 	was.SetResourceVersion(rv)
-	if diff := cmp.Diff(was.Object, leaving.object(t).Object); diff != "" {
+	if diff := cmp.Diff(was.Object, leaving.Object(t).Object); diff != "" {
 		t.Errorf("what leaves differs from what was there (-was +leaves):\n%s", diff)
 	}
-	if got := last(events).object(t).GetResourceVersion(); got != rv {
+	if got := last(events).Object(t).GetResourceVersion(); got != rv {
 		t.Errorf("it leaves at %s, and changes at %s", rv, got)
 	}
 }
 
-func last(events []event) event { return events[len(events)-1] }
+func last(events []wire.Event) wire.Event { return events[len(events)-1] }
 
 // throughVersion returns the events up to a version.
-func (s *subject) throughVersion(t *testing.T, w *stream, rv string) []event {
+func (s *subject) throughVersion(t *testing.T, w *wire.Watch, rv string) []wire.Event {
 	t.Helper()
-	return w.until(t, func(e event) bool { return !older(t, e.object(t).GetResourceVersion(), rv) })
+	return w.Until(t, func(e wire.Event) bool { return !older(t, e.Object(t).GetResourceVersion(), rv) })
 }
 
 func listSelects(t *testing.T, s *subject) {
@@ -292,18 +294,18 @@ func streamingListSelects(t *testing.T, s *subject) {
 	s.endsAtOnce(t, streamed+"&"+s.Driver.Selector)
 	s.set(t, true)
 	w := s.watch(t, streamed+"&"+s.Driver.Selector)
-	if got := w.initial(t, 1)[0].GetName(); got != s.Driver.Name {
+	if got := w.Initial(t, 1)[0].GetName(); got != s.Driver.Name {
 		t.Errorf("it begins with %s", got)
 	}
 	s.checkInitialEnd(t, w, "1")
 }
 
 func tableOfAWatch(t *testing.T, s *subject) {
-	w := s.watchAs(t, s.driven(s.settledList(t).GetResourceVersion()), asTable)
+	w := s.watchAs(t, s.driven(s.settledList(t).GetResourceVersion()), wire.Table)
 	s.swing(t, swings)
 	for i := range swings {
-		e := w.next(t)
-		table := s.checkTable(t, e.Object, 1, i == 0)
+		e := w.Next(t)
+		table := s.checkTable(t, e.Raw, 1, i == 0)
 		if e.Type != watch.Modified || rowName(t, table, 0) != s.Driver.Name {
 			t.Errorf("%s of %s", e.Type, rowName(t, table, 0))
 		}
@@ -311,10 +313,10 @@ func tableOfAWatch(t *testing.T, s *subject) {
 }
 
 func metadataOfAWatch(t *testing.T, s *subject) {
-	w := s.watchAs(t, s.driven(s.settledList(t).GetResourceVersion()), asMetadata)
+	w := s.watchAs(t, s.driven(s.settledList(t).GetResourceVersion()), wire.Metadata)
 	s.swing(t, swings)
 	for range swings {
-		o := w.next(t).object(t)
+		o := w.Next(t).Object(t)
 		if o.GetKind() != "PartialObjectMetadata" || o.GetName() != s.Driver.Name || len(o.Object) != 3 {
 			t.Errorf("the event is of %v", o.Object)
 		}
@@ -346,7 +348,7 @@ func (s *subject) churnAway(ctx context.Context) error {
 		churn = s.swingAway
 	}
 	for range churnRounds {
-		response, err := s.client.do(ctx, http.MethodGet, s.path+"?limit=1&resourceVersionMatch=Exact&resourceVersion="+s.past.version, nil, "")
+		response, err := s.client.Open(ctx, http.MethodGet, s.path+"?limit=1&resourceVersionMatch=Exact&resourceVersion="+s.past.version, nil, "")
 		if err != nil {
 			return err
 		}
@@ -382,7 +384,7 @@ func historyClauses() []clause {
 
 func forgottenVersionOfList(t *testing.T, s *subject) {
 	for _, query := range []string{"resourceVersionMatch=Exact&", "limit=1&"} {
-		s.ask(t, query+"resourceVersion="+s.past.version).refused(t, http.StatusGone, "Expired")
+		s.ask(t, query+"resourceVersion="+s.past.version).Refused(t, http.StatusGone, "Expired")
 	}
 }
 
@@ -398,6 +400,6 @@ func forgottenToken(t *testing.T, s *subject) {
 
 func forgottenIsNotOlder(t *testing.T, s *subject) {
 	s.list(t, "resourceVersion="+s.past.version)
-	s.client.get(t, s.object(s.first(t))+"?resourceVersion="+s.past.version, asJSON).object(t)
-	s.watch(t, streamed+"&resourceVersion="+s.past.version).initial(t, s.size)
+	s.client.Get(t, s.object(s.first(t))+"?resourceVersion="+s.past.version, wire.JSON).Object(t)
+	s.watch(t, streamed+"&resourceVersion="+s.past.version).Initial(t, s.size)
 }

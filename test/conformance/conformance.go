@@ -24,21 +24,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
+
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
-const (
-	// patience is when a request or an event that does not come is given up. It judges nothing.
-	patience = 2 * time.Minute
-	interval = 20 * time.Millisecond
-	// defaultWatches are more than an HTTP/2 connection has streams.
-	defaultWatches = 1000
-)
+// defaultWatches are more than an HTTP/2 connection has streams.
+const defaultWatches = 1000
 
 // Config says what is held against the contract.
 type Config struct {
@@ -118,7 +115,9 @@ type lack struct {
 // common is tested as group/clause.
 func Run(t *testing.T, config Config) {
 	t.Helper()
-	client, err := newClient(config.REST)
+	uncompressed := rest.CopyConfig(config.REST)
+	uncompressed.DisableCompression = true
+	client, err := wire.NewClient(uncompressed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +143,7 @@ func Run(t *testing.T, config Config) {
 // runner counts what became of the clauses.
 type runner struct {
 	config Config
-	client *client
+	client *wire.Client
 
 	mu     sync.Mutex
 	put    int
@@ -216,7 +215,7 @@ func (r *runner) summary() string {
 // subject is a resource that clauses are put to.
 type subject struct {
 	Resource
-	client  *client
+	client  *wire.Client
 	kubectl func(ctx context.Context, args ...string) (string, error)
 	path    string
 	verbs   sets.Set[string]
@@ -228,11 +227,11 @@ type subject struct {
 	forget func(ctx context.Context) error
 }
 
-func newSubject(t *testing.T, client *client, config Config, resource Resource) *subject {
+func newSubject(t *testing.T, client *wire.Client, config Config, resource Resource) *subject {
 	t.Helper()
 	s := &subject{Resource: resource, client: client, kubectl: config.Kubectl, path: resource.path()}
 	var discovered metav1.APIResourceList
-	client.get(t, s.group(), asJSON).decode(t, &discovered)
+	client.Get(t, s.group(), wire.JSON).Decode(t, &discovered)
 	for _, r := range discovered.APIResources {
 		if r.Name == resource.GroupVersionResource.Resource {
 			s.verbs = sets.New(r.Verbs...)
@@ -342,7 +341,7 @@ func without(verb string) need {
 // set drives the object of the driver, and at the end of the test back to the state that is not selected.
 func (s *subject) set(t *testing.T, selected bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	if err := s.Driver.Set(ctx, selected); err != nil {
 		t.Fatalf("change %s: %v", s.Driver.Name, err)
@@ -354,7 +353,7 @@ func (s *subject) settle(t *testing.T) {
 	t.Helper()
 	s.set(t, false)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), await.Patience)
 		defer cancel()
 		if err := s.Driver.Set(ctx, false); err != nil {
 			t.Errorf("change %s back: %v", s.Driver.Name, err)
@@ -375,13 +374,13 @@ func (s *subject) first(t *testing.T) string {
 // object is the path of an object.
 func (s *subject) object(name string) string { return s.path + "/" + name }
 
-func (s *subject) ask(t *testing.T, query string) answer {
+func (s *subject) ask(t *testing.T, query string) wire.Answer {
 	t.Helper()
-	return s.client.get(t, s.path+"?"+query, asJSON)
+	return s.client.Get(t, s.path+"?"+query, wire.JSON)
 }
 
 // list returns what a good answer lists.
 func (s *subject) list(t *testing.T, query string) *list {
 	t.Helper()
-	return s.ask(t, query).list(t)
+	return s.ask(t, query).List(t)
 }

@@ -29,6 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // formatClauses are about the representations of objects.
@@ -89,8 +91,8 @@ func rowObject(t *testing.T, table *metav1.Table, row int) *unstructured.Unstruc
 func tables(t *testing.T, s *subject) {
 	l := s.list(t, "")
 	name := l.Items[0].GetName()
-	a := s.client.get(t, s.path, asTable)
-	table := s.checkTable(t, a.body, len(l.Items), true)
+	a := s.client.Get(t, s.path, wire.Table)
+	table := s.checkTable(t, a.Body, len(l.Items), true)
 	if older(t, table.ResourceVersion, l.GetResourceVersion()) {
 		t.Errorf("the Table is of version %s, and the list was at %s", table.ResourceVersion, l.GetResourceVersion())
 	}
@@ -99,18 +101,18 @@ func tables(t *testing.T, s *subject) {
 			t.Errorf("row %d is of %s, not %s", i, got, l.Items[i].GetName())
 		}
 	}
-	s.checkTable(t, s.client.get(t, s.object(name), asTable).body, 1, true)
-	w := s.watchAs(t, streamed, asTable)
+	s.checkTable(t, s.client.Get(t, s.object(name), wire.Table).Body, 1, true)
+	w := s.watchAs(t, streamed, wire.Table)
 	for i := range l.Items {
-		e := w.next(t)
-		if table := s.checkTable(t, e.Object, 1, i == 0); e.Type != watch.Added || rowName(t, table, 0) != l.Items[i].GetName() {
+		e := w.Next(t)
+		if table := s.checkTable(t, e.Raw, 1, i == 0); e.Type != watch.Added || rowName(t, table, 0) != l.Items[i].GetName() {
 			t.Errorf("event %d is %s of %s", i, e.Type, rowName(t, table, 0))
 		}
 	}
-	end := w.next(t)
-	table = s.checkTable(t, end.Object, 1, false)
+	end := w.Next(t)
+	table = s.checkTable(t, end.Raw, 1, false)
 	if end.Type != watch.Bookmark || rowObject(t, table, 0).GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
-		t.Errorf("it ends with %s %s", end.Type, end.Object)
+		t.Errorf("it ends with %s %s", end.Type, end.Raw)
 	}
 }
 
@@ -119,9 +121,9 @@ func tablesInclude(t *testing.T, s *subject) {
 	for include, kind := range map[string]string{"None": "", "Metadata": "PartialObjectMetadata", "Object": s.Kind, "": "PartialObjectMetadata"} {
 		t.Run("includeObject="+include, func(t *testing.T) {
 			query := "?includeObject=" + include + "&fieldSelector=metadata.name=" + name
-			l := s.checkTable(t, s.client.get(t, s.path+query, asTable).body, 1, true)
-			o := s.checkTable(t, s.client.get(t, s.object(name)+query, asTable).body, 1, true)
-			w := s.checkTable(t, s.watchAs(t, query[1:], asTable).next(t).Object, 1, true)
+			l := s.checkTable(t, s.client.Get(t, s.path+query, wire.Table).Body, 1, true)
+			o := s.checkTable(t, s.client.Get(t, s.object(name)+query, wire.Table).Body, 1, true)
+			w := s.checkTable(t, s.watchAs(t, query[1:], wire.Table).Next(t).Raw, 1, true)
 			for where, table := range map[string]*metav1.Table{"list": l, "get": o, "watch": w} {
 				checkIncluded(t, where, table, kind)
 			}
@@ -143,19 +145,19 @@ func checkIncluded(t *testing.T, where string, table *metav1.Table, kind string)
 }
 
 func garbageInclude(t *testing.T, s *subject) {
-	s.client.get(t, s.path+"?includeObject=x", asTable).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	s.client.Get(t, s.path+"?includeObject=x", wire.Table).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 }
 
 func metadataOnly(t *testing.T, s *subject) {
 	l := s.list(t, "")
 	var metadata metav1.PartialObjectMetadataList
-	s.client.get(t, s.path, asMetadataList).decode(t, &metadata)
+	s.client.Get(t, s.path, wire.MetadataList).Decode(t, &metadata)
 	if metadata.Kind != "PartialObjectMetadataList" || len(metadata.Items) != len(l.Items) || older(t, metadata.ResourceVersion, l.GetResourceVersion()) {
 		t.Errorf("%s of %d items and version %s", metadata.Kind, len(metadata.Items), metadata.ResourceVersion)
 	}
 	name := l.Items[0].GetName()
-	one := s.client.get(t, s.object(name), asMetadata).object(t)
-	first := s.watchAs(t, "", asMetadata).next(t).object(t)
+	one := s.client.Get(t, s.object(name), wire.Metadata).Object(t)
+	first := s.watchAs(t, "", wire.Metadata).Next(t).Object(t)
 	for where, o := range map[string]*unstructured.Unstructured{"get": one, "watch": first} {
 		if o.GetKind() != "PartialObjectMetadata" || o.GetName() != name || len(o.Object) != 3 {
 			t.Errorf("%s: %v", where, o.Object)
@@ -164,37 +166,37 @@ func metadataOnly(t *testing.T, s *subject) {
 }
 
 func metadataOfTheWrongNumber(t *testing.T, s *subject) {
-	s.client.get(t, s.path, asMetadata).refused(t, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
-	s.client.get(t, s.object(s.first(t)), asMetadataList).refused(t, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
+	s.client.Get(t, s.path, wire.Metadata).Refused(t, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
+	s.client.Get(t, s.object(s.first(t)), wire.MetadataList).Refused(t, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
 }
 
 func protobufFirst(t *testing.T, s *subject) {
-	const accept = asProtobuf + "," + asJSON
+	const accept = wire.Protobuf + "," + wire.JSON
 	for _, path := range []string{s.path, s.object(s.first(t)), s.path + "?watch=1&timeoutSeconds=1"} {
-		if a := s.client.get(t, path, accept); a.status != http.StatusOK {
-			t.Errorf("%s: the answer is %d: %.300s", path, a.status, a.body)
+		if a := s.client.Get(t, path, accept); a.Status != http.StatusOK {
+			t.Errorf("%s: the answer is %d: %.300s", path, a.Status, a.Body)
 		}
 	}
 }
 
 func protobufOnly(t *testing.T, s *subject) {
-	a := s.client.get(t, s.path, asProtobuf)
-	if a.status != http.StatusNotAcceptable {
-		t.Errorf("the answer is %d of %s", a.status, a.header.Get("Content-Type"))
+	a := s.client.Get(t, s.path, wire.Protobuf)
+	if a.Status != http.StatusNotAcceptable {
+		t.Errorf("the answer is %d of %s", a.Status, a.Header.Get("Content-Type"))
 	}
 }
 
 func yamlIsJSON(t *testing.T, s *subject) {
 	name := s.first(t)
-	a := s.client.get(t, s.object(name), asYAML)
-	if got := a.header.Get("Content-Type"); a.status != http.StatusOK || got != asYAML {
-		t.Fatalf("the answer is %d of %s", a.status, got)
+	a := s.client.Get(t, s.object(name), wire.YAML)
+	if got := a.Header.Get("Content-Type"); a.Status != http.StatusOK || got != wire.YAML {
+		t.Fatalf("the answer is %d of %s", a.Status, got)
 	}
 	var got unstructured.Unstructured
-	if err := yaml.Unmarshal(a.body, &got.Object); err != nil {
+	if err := yaml.Unmarshal(a.Body, &got.Object); err != nil {
 		t.Fatal(err)
 	}
-	want := s.client.get(t, s.object(name), asJSON).object(t)
+	want := s.client.Get(t, s.object(name), wire.JSON).Object(t)
 	if got.GetResourceVersion() != want.GetResourceVersion() {
 		return
 	}
@@ -211,12 +213,12 @@ func yamlIsJSON(t *testing.T, s *subject) {
 }
 
 func cborOrNot(t *testing.T, s *subject) {
-	a := s.client.get(t, s.path, asCBOR)
-	if a.status != http.StatusNotAcceptable && (a.status != http.StatusOK || a.header.Get("Content-Type") != asCBOR) {
-		t.Errorf("the answer is %d of %s", a.status, a.header.Get("Content-Type"))
+	a := s.client.Get(t, s.path, wire.CBOR)
+	if a.Status != http.StatusNotAcceptable && (a.Status != http.StatusOK || a.Header.Get("Content-Type") != wire.CBOR) {
+		t.Errorf("the answer is %d of %s", a.Status, a.Header.Get("Content-Type"))
 	}
-	if a := s.client.get(t, s.path, asCBOR+","+asJSON); a.status != http.StatusOK {
-		t.Errorf("with JSON to choose, the answer is %d: %.300s", a.status, a.body)
+	if a := s.client.Get(t, s.path, wire.CBOR+","+wire.JSON); a.Status != http.StatusOK {
+		t.Errorf("with JSON to choose, the answer is %d: %.300s", a.Status, a.Body)
 	}
 }
 
@@ -226,16 +228,16 @@ func nothingAcceptable(t *testing.T, s *subject) {
 		"application/json;as=Table;g=meta.k8s.io;v=v9",
 		"application/json;as=Nothing;g=meta.k8s.io;v=v1",
 	} {
-		s.client.get(t, s.path, accept).refused(t, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
+		s.client.Get(t, s.path, accept).Refused(t, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
 	}
 	const withFallback = "application/json;as=Table;g=meta.k8s.io;v=v9,application/json"
-	s.client.get(t, s.path, withFallback).list(t)
+	s.client.Get(t, s.path, withFallback).List(t)
 }
 
 func anythingIsJSON(t *testing.T, s *subject) {
-	a := s.client.get(t, s.path, "*/*")
-	a.list(t)
-	if got := a.header.Get("Content-Type"); got != asJSON {
+	a := s.client.Get(t, s.path, "*/*")
+	a.List(t)
+	if got := a.Header.Get("Content-Type"); got != wire.JSON {
 		t.Errorf("the answer is %s", got)
 	}
 }
@@ -243,24 +245,24 @@ func anythingIsJSON(t *testing.T, s *subject) {
 func gzipIsTheSame(t *testing.T, s *subject) {
 	rv := s.list(t, "").GetResourceVersion()
 	path := s.path + "?resourceVersionMatch=Exact&resourceVersion=" + rv
-	plain := s.client.get(t, path, asJSON)
-	packed := s.client.send(t, http.MethodGet, path, http.Header{"Accept": {asJSON}, "Accept-Encoding": {"gzip"}}, "")
-	if diff := cmp.Diff(plain.list(t), unpacked(t, packed).list(t)); diff != "" {
+	plain := s.client.Get(t, path, wire.JSON)
+	packed := s.client.Send(t, http.MethodGet, path, http.Header{"Accept": {wire.JSON}, "Accept-Encoding": {"gzip"}}, "")
+	if diff := cmp.Diff(plain.List(t), unpacked(t, packed).List(t)); diff != "" {
 		t.Errorf("compressed it differs (-plain +gzip):\n%s", diff)
 	}
 }
 
 // unpacked is an answer as it was before it was compressed.
-func unpacked(t *testing.T, a answer) answer {
+func unpacked(t *testing.T, a wire.Answer) wire.Answer {
 	t.Helper()
-	if a.header.Get("Content-Encoding") != "gzip" {
+	if a.Header.Get("Content-Encoding") != "gzip" {
 		return a
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(a.body))
+	reader, err := gzip.NewReader(bytes.NewReader(a.Body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.body, err = io.ReadAll(reader); err != nil {
+	if a.Body, err = io.ReadAll(reader); err != nil {
 		t.Fatal(err)
 	}
 	return a

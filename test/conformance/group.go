@@ -26,6 +26,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/cozystack/workerimage-apiserver/test/await"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // group puts the clauses about all resources together to the test.
@@ -36,7 +39,7 @@ func (r *runner) group(t *testing.T, subjects []*subject) {
 	})
 	t.Run("a large answer is compressed for who takes gzip", func(t *testing.T) {
 		for _, s := range subjects {
-			if plain := s.ask(t, ""); len(plain.body) > compressedFrom {
+			if plain := s.ask(t, ""); len(plain.Body) > compressedFrom {
 				r.count()
 				s.largeIsCompressed(t, plain)
 				return
@@ -49,13 +52,13 @@ func (r *runner) group(t *testing.T, subjects []*subject) {
 // compressedFrom is the size from which kube-apiserver compresses an answer.
 const compressedFrom = 128 << 10
 
-func (s *subject) largeIsCompressed(t *testing.T, plain answer) {
+func (s *subject) largeIsCompressed(t *testing.T, plain wire.Answer) {
 	t.Helper()
-	packed := s.client.send(t, http.MethodGet, s.path, http.Header{"Accept": {asJSON}, "Accept-Encoding": {"gzip"}}, "")
-	if got := packed.header.Get("Content-Encoding"); got != "gzip" || len(packed.body) >= len(plain.body)/2 {
-		t.Errorf("%d bytes are %d of encoding %q", len(plain.body), len(packed.body), got)
+	packed := s.client.Send(t, http.MethodGet, s.path, http.Header{"Accept": {wire.JSON}, "Accept-Encoding": {"gzip"}}, "")
+	if got := packed.Header.Get("Content-Encoding"); got != "gzip" || len(packed.Body) >= len(plain.Body)/2 {
+		t.Errorf("%d bytes are %d of encoding %q", len(plain.Body), len(packed.Body), got)
 	}
-	if got := len(unpacked(t, packed).list(t).Items); got != len(plain.list(t).Items) {
+	if got := len(unpacked(t, packed).List(t).Items); got != len(plain.List(t).Items) {
 		t.Errorf("compressed there are %d items", got)
 	}
 }
@@ -94,8 +97,8 @@ func (r *runner) manyWatches(t *testing.T, subjects []*subject) {
 	began := time.Now()
 	for _, s := range subjects {
 		for _, path := range []string{"/apis", s.group(), s.path} {
-			if a := s.client.get(t, path, asJSON); a.status != http.StatusOK {
-				t.Errorf("%s: the answer is %d: %.300s", path, a.status, a.body)
+			if a := s.client.Get(t, path, wire.JSON); a.Status != http.StatusOK {
+				t.Errorf("%s: the answer is %d: %.300s", path, a.Status, a.Body)
 			}
 		}
 	}
@@ -120,7 +123,7 @@ func (r *runner) manyWatches(t *testing.T, subjects []*subject) {
 
 // open opens a watch of all objects that lasts until ctx is done.
 func (s *subject) open(ctx context.Context, rv string) (*http.Response, error) {
-	response, err := s.client.do(ctx, http.MethodGet, s.path+"?watch=1&resourceVersion="+rv, http.Header{"Accept": {asJSON}}, "")
+	response, err := s.client.Open(ctx, http.MethodGet, s.path+"?watch=1&resourceVersion="+rv, wire.Accepting(wire.JSON), "")
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +136,7 @@ func (s *subject) open(ctx context.Context, rv string) (*http.Response, error) {
 
 // awaitVersion reads a watch up to the event of a version. A watch that is stuck is closed, so that this returns.
 func awaitVersion(w *http.Response, rv string) error {
-	defer time.AfterFunc(patience, func() { _ = w.Body.Close() }).Stop()
+	defer time.AfterFunc(await.Patience, func() { _ = w.Body.Close() }).Stop()
 	decoder := json.NewDecoder(w.Body)
 	for {
 		var e struct {

@@ -31,6 +31,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // readClauses are about gets and lists, and hold whether or not anything changes.
@@ -116,7 +118,7 @@ func getIsListed(t *testing.T, s *subject) {
 			return
 		}
 		listed := &l.Items[i]
-		got := s.client.get(t, s.object(listed.GetName()), asJSON).object(t)
+		got := s.client.Get(t, s.object(listed.GetName()), wire.JSON).Object(t)
 		if got.GetResourceVersion() != listed.GetResourceVersion() {
 			continue
 		}
@@ -139,11 +141,11 @@ func uidsAreTheirOwn(t *testing.T, s *subject) {
 		uids[o.GetName()] = o.GetUID()
 	}
 	var metadata metav1.PartialObjectMetadataList
-	s.client.get(t, s.path, asMetadataList).decode(t, &metadata)
+	s.client.Get(t, s.path, wire.MetadataList).Decode(t, &metadata)
 	for _, o := range metadata.Items {
 		checkUID(t, "metadata", uids, o.Name, o.UID)
 	}
-	for _, o := range s.watch(t, "").initial(t, s.size) {
+	for _, o := range s.watch(t, "").Initial(t, s.size) {
 		checkUID(t, "watch", uids, o.GetName(), o.GetUID())
 	}
 }
@@ -162,7 +164,7 @@ func anyVersion(t *testing.T, s *subject) {
 			t.Errorf("%s: the version is %q", query, rv)
 		}
 	}
-	s.client.get(t, s.object(s.first(t))+"?resourceVersion=0", asJSON).object(t)
+	s.client.Get(t, s.object(s.first(t))+"?resourceVersion=0", wire.JSON).Object(t)
 }
 
 func notOlder(t *testing.T, s *subject) {
@@ -173,7 +175,7 @@ func notOlder(t *testing.T, s *subject) {
 			t.Errorf("%s: the version is %s", query, l.GetResourceVersion())
 		}
 	}
-	s.client.get(t, s.object(s.first(t))+"?resourceVersion="+rv, asJSON).object(t)
+	s.client.Get(t, s.object(s.first(t))+"?resourceVersion="+rv, wire.JSON).Object(t)
 }
 
 func exactVersion(t *testing.T, s *subject) {
@@ -206,7 +208,7 @@ func matchIsValidated(t *testing.T, s *subject) {
 		"sendInitialEvents=false",
 	} {
 		t.Run(query, func(t *testing.T) {
-			status := s.ask(t, query).refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+			status := s.ask(t, query).Refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 			if status.Details == nil || status.Details.Kind != "ListOptions" || len(status.Details.Causes) == 0 {
 				t.Errorf("the details are %+v", status.Details)
 			}
@@ -219,15 +221,15 @@ func garbageVersions() []string { return []string{"x", "-1", "1.5", "99999999999
 
 func garbageVersionOfList(t *testing.T, s *subject) {
 	for _, rv := range garbageVersions() {
-		s.ask(t, "resourceVersion="+rv).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
-		s.ask(t, "resourceVersionMatch=Exact&resourceVersion="+rv).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		s.ask(t, "resourceVersion="+rv).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		s.ask(t, "resourceVersionMatch=Exact&resourceVersion="+rv).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
 }
 
 func garbageVersionOfGet(t *testing.T, s *subject) {
 	for _, rv := range garbageVersions() {
-		a := s.client.get(t, s.object(s.first(t))+"?resourceVersion="+rv, asJSON)
-		a.refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		a := s.client.Get(t, s.object(s.first(t))+"?resourceVersion="+rv, wire.JSON)
+		a.Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
 }
 
@@ -242,7 +244,7 @@ func futureIsTooLarge(t *testing.T, s *subject) {
 		s.path + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + rv,
 		s.path + "?resourceVersionMatch=Exact&resourceVersion=" + rv,
 	} {
-		status := s.client.get(t, path, asJSON).refused(t, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
+		status := s.client.Get(t, path, wire.JSON).Refused(t, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
 		isTooLarge(t, status)
 	}
 }
@@ -275,7 +277,7 @@ func foreignVersionExpires(t *testing.T, s *subject) {
 			s.path + "?resourceVersionMatch=Exact&resourceVersion=" + rv,
 			s.path + "?limit=1&resourceVersion=" + rv,
 		} {
-			s.client.get(t, path, asJSON).refused(t, http.StatusGone, metav1.StatusReasonExpired)
+			s.client.Get(t, path, wire.JSON).Refused(t, http.StatusGone, metav1.StatusReasonExpired)
 		}
 	}
 }
@@ -386,14 +388,14 @@ func garbageToken(t *testing.T, s *subject) {
 		base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":1,"start":"../../x"}`)),
 		base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v9","rv":1,"start":"x"}`)),
 	} {
-		s.ask(t, "limit=1&continue="+token).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		s.ask(t, "limit=1&continue="+token).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
 }
 
 func tokenAndVersion(t *testing.T, s *subject) {
 	page := s.list(t, "limit=1")
 	next := "limit=1&continue=" + page.GetContinue() + "&resourceVersion="
-	s.ask(t, next+page.GetResourceVersion()).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	s.ask(t, next+page.GetResourceVersion()).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	if second := s.list(t, next+"0"); second.GetResourceVersion() != page.GetResourceVersion() {
 		t.Errorf("the second page is of %s, and the first of %s", second.GetResourceVersion(), page.GetResourceVersion())
 	}
@@ -412,7 +414,7 @@ func foreignTokenExpires(t *testing.T, s *subject) {
 // it is now.
 func (s *subject) expiredToken(t *testing.T, page *list, token string) {
 	t.Helper()
-	status := s.ask(t, "limit=1&continue="+token).refused(t, http.StatusGone, metav1.StatusReasonExpired)
+	status := s.ask(t, "limit=1&continue="+token).Refused(t, http.StatusGone, metav1.StatusReasonExpired)
 	if status.Continue == "" {
 		t.Fatalf("no token to go on with: %+v", status)
 	}
@@ -445,7 +447,7 @@ func tokenOf(t *testing.T, token, rv string) string {
 }
 
 func garbageLimit(t *testing.T, s *subject) {
-	s.ask(t, "limit=x").refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	s.ask(t, "limit=x").Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	if l := s.list(t, "limit=-1"); l.GetContinue() != "" {
 		t.Errorf("limit -1 goes on with %q", l.GetContinue())
 	}
@@ -453,7 +455,7 @@ func garbageLimit(t *testing.T, s *subject) {
 
 func missingIsNotFound(t *testing.T, s *subject) {
 	const name = "conformance-missing"
-	status := s.client.get(t, s.object(name), asJSON).refused(t, http.StatusNotFound, metav1.StatusReasonNotFound)
+	status := s.client.Get(t, s.object(name), wire.JSON).Refused(t, http.StatusNotFound, metav1.StatusReasonNotFound)
 	want := &metav1.StatusDetails{Group: s.Group, Kind: s.GroupVersionResource.Resource, Name: name}
 	if diff := cmp.Diff(want, status.Details); diff != "" {
 		t.Errorf("the details (-want +got):\n%s", diff)
@@ -475,13 +477,13 @@ func listByName(t *testing.T, s *subject) {
 
 func unsupportedField(t *testing.T, s *subject) {
 	for _, query := range []string{"fieldSelector=status.nothing=1", "watch=1&fieldSelector=status.nothing=1", "fieldSelector=metadata.uid=1"} {
-		s.ask(t, query).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		s.ask(t, query).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
 }
 
 func garbageSelector(t *testing.T, s *subject) {
 	for _, query := range []string{"fieldSelector=x", "labelSelector=a==b==c", "labelSelector=a+in", "labelSelector=!!", "watch=1&labelSelector=a==b==c"} {
-		s.ask(t, query).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		s.ask(t, query).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
 }
 

@@ -27,6 +27,8 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const (
@@ -57,7 +59,7 @@ func requestClauses() []clause {
 
 func discovered(t *testing.T, s *subject) {
 	var resources metav1.APIResourceList
-	s.client.get(t, s.group(), asJSON).decode(t, &resources)
+	s.client.Get(t, s.group(), wire.JSON).Decode(t, &resources)
 	if resources.GroupVersion != s.GroupVersion().String() {
 		t.Errorf("the group is %s", resources.GroupVersion)
 	}
@@ -75,7 +77,7 @@ func discovered(t *testing.T, s *subject) {
 		return
 	}
 	var groups metav1.APIGroupList
-	s.client.get(t, "/apis", asJSON).decode(t, &groups)
+	s.client.Get(t, "/apis", wire.JSON).Decode(t, &groups)
 	if !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
 		return g.Name == s.Group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == s.Version })
 	}) {
@@ -89,7 +91,7 @@ func discoveredAggregated(t *testing.T, s *subject) {
 		path = "/api"
 	}
 	var groups apidiscoveryv2.APIGroupDiscoveryList
-	s.client.get(t, path, asDiscovery).decode(t, &groups)
+	s.client.Get(t, path, asDiscovery).Decode(t, &groups)
 	var found *apidiscoveryv2.APIResourceDiscovery
 	for _, g := range groups.Items {
 		for _, v := range g.Versions {
@@ -133,7 +135,7 @@ func inOpenAPIV2(t *testing.T, s *subject) {
 		Definitions map[string]model           `json:"definitions"`
 		Paths       map[string]json.RawMessage `json:"paths"`
 	}
-	s.client.get(t, "/openapi/v2", asJSON).decode(t, &document)
+	s.client.Get(t, "/openapi/v2", wire.JSON).Decode(t, &document)
 	s.checkModels(t, document.Definitions)
 }
 
@@ -143,7 +145,7 @@ func inOpenAPIV3(t *testing.T, s *subject) {
 			URL string `json:"serverRelativeURL"`
 		} `json:"paths"`
 	}
-	s.client.get(t, "/openapi/v3", asJSON).decode(t, &index)
+	s.client.Get(t, "/openapi/v3", wire.JSON).Decode(t, &index)
 	entry, ok := index.Paths[strings.TrimPrefix(s.group(), "/")]
 	if !ok {
 		t.Fatalf("no document of %s", s.group())
@@ -154,7 +156,7 @@ func inOpenAPIV3(t *testing.T, s *subject) {
 			Schemas map[string]model `json:"schemas"`
 		} `json:"components"`
 	}
-	s.client.get(t, entry.URL, asJSON).decode(t, &document)
+	s.client.Get(t, entry.URL, wire.JSON).Decode(t, &document)
 	s.checkModels(t, document.Components.Schemas)
 	path := s.group() + "/" + s.GroupVersionResource.Resource
 	if s.Namespace != "" {
@@ -184,13 +186,13 @@ func methodsNotServed(t *testing.T, s *subject) {
 		object: {http.MethodPost, http.MethodOptions, http.MethodHead, "FROBNICATE"},
 	} {
 		for _, method := range methods {
-			a := s.client.send(t, method, path, http.Header{"Accept": {asJSON}, "Content-Type": {asJSON}}, "")
-			if a.status != http.StatusMethodNotAllowed {
-				t.Errorf("%s %s: the answer is %d: %.300s", method, path, a.status, a.body)
+			a := s.client.Send(t, method, path, http.Header{"Accept": {wire.JSON}, "Content-Type": {wire.JSON}}, "")
+			if a.Status != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: the answer is %d: %.300s", method, path, a.Status, a.Body)
 				continue
 			}
 			if method != http.MethodHead {
-				a.refused(t, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed)
+				a.Refused(t, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed)
 			}
 		}
 	}
@@ -203,15 +205,15 @@ func writesNotServed(t *testing.T, s *subject) {
 		object: {http.MethodPut, http.MethodPatch, http.MethodDelete},
 	} {
 		for _, method := range methods {
-			a := s.client.send(t, method, path+"?dryRun=All", http.Header{"Accept": {asJSON}, "Content-Type": {asJSON}}, "{}")
-			a.refused(t, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed)
+			a := s.client.Send(t, method, path+"?dryRun=All", http.Header{"Accept": {wire.JSON}, "Content-Type": {wire.JSON}}, "{}")
+			a.Refused(t, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed)
 		}
 	}
 }
 
 func subresourcesNotServed(t *testing.T, s *subject) {
 	for _, subresource := range []string{"status", "scale", "nothing", "status/nothing"} {
-		s.client.get(t, s.object(s.first(t))+"/"+subresource, asJSON).refused(t, http.StatusNotFound, metav1.StatusReasonNotFound)
+		s.client.Get(t, s.object(s.first(t))+"/"+subresource, wire.JSON).Refused(t, http.StatusNotFound, metav1.StatusReasonNotFound)
 	}
 }
 
@@ -228,8 +230,8 @@ func garbageNames(t *testing.T, s *subject) {
 		"%25":                      http.StatusBadRequest,
 		strings.Repeat("x", 4<<10): http.StatusNotFound,
 	} {
-		if a := s.client.get(t, s.object(name), asJSON); a.status != code {
-			t.Errorf("%.40s: the answer is %d, not %d: %.300s", name, a.status, code, a.body)
+		if a := s.client.Get(t, s.object(name), wire.JSON); a.Status != code {
+			t.Errorf("%.40s: the answer is %d, not %d: %.300s", name, a.Status, code, a.Body)
 		}
 	}
 }
@@ -240,15 +242,15 @@ func garbageBodies(t *testing.T, s *subject) {
 		method, path, contentType, body string
 		code                            int
 	}{
-		{http.MethodPost, s.path + "?dryRun=All", asJSON, "garbage", http.StatusBadRequest},
+		{http.MethodPost, s.path + "?dryRun=All", wire.JSON, "garbage", http.StatusBadRequest},
 		{http.MethodPost, s.path + "?dryRun=All", "text/plain", "{}", http.StatusUnsupportedMediaType},
-		{http.MethodPut, object, asJSON, "garbage", http.StatusBadRequest},
+		{http.MethodPut, object, wire.JSON, "garbage", http.StatusBadRequest},
 		{http.MethodPatch, object, asMergePatch, "garbage", http.StatusBadRequest},
 		{http.MethodPatch, object, "text/plain", "{}", http.StatusUnsupportedMediaType},
 	} {
-		a := s.client.send(t, request.method, request.path, http.Header{"Accept": {asJSON}, "Content-Type": {request.contentType}}, request.body)
-		if a.status != request.code {
-			t.Errorf("%s %s as %s: the answer is %d, not %d: %.300s", request.method, request.body, request.contentType, a.status, request.code, a.body)
+		a := s.client.Send(t, request.method, request.path, http.Header{"Accept": {wire.JSON}, "Content-Type": {request.contentType}}, request.body)
+		if a.Status != request.code {
+			t.Errorf("%s %s as %s: the answer is %d, not %d: %.300s", request.method, request.body, request.contentType, a.Status, request.code, a.Body)
 		}
 	}
 }
@@ -256,9 +258,9 @@ func garbageBodies(t *testing.T, s *subject) {
 func dryRunOfAPatch(t *testing.T, s *subject) {
 	before := s.list(t, "")
 	o := &before.Items[0]
-	a := s.client.send(t, http.MethodPatch, s.object(o.GetName())+"?dryRun=All", http.Header{"Accept": {asJSON}, "Content-Type": {asMergePatch}}, labelledByTest)
-	if got := a.object(t); got.GetLabels()["conformance.cozystack.io/dry-run"] != "true" || got.GetUID() != o.GetUID() {
-		t.Errorf("the answer is %.500s", a.body)
+	a := s.client.Send(t, http.MethodPatch, s.object(o.GetName())+"?dryRun=All", http.Header{"Accept": {wire.JSON}, "Content-Type": {asMergePatch}}, labelledByTest)
+	if got := a.Object(t); got.GetLabels()["conformance.cozystack.io/dry-run"] != "true" || got.GetUID() != o.GetUID() {
+		t.Errorf("the answer is %.500s", a.Body)
 	}
 	s.checkUntouched(t, before)
 }
@@ -281,22 +283,22 @@ func (s *subject) checkUntouched(t *testing.T, before *list) {
 // dryRunOfDeleteCollection takes a conflict for an answer, since an object may be in use.
 func dryRunOfDeleteCollection(t *testing.T, s *subject) {
 	before := s.list(t, "")
-	if a := s.client.send(t, http.MethodDelete, s.path+"?dryRun=All", http.Header{"Accept": {asJSON}}, ""); a.status != http.StatusOK {
-		a.refused(t, http.StatusConflict, metav1.StatusReasonConflict)
+	if a := s.client.Send(t, http.MethodDelete, s.path+"?dryRun=All", wire.Accepting(wire.JSON), ""); a.Status != http.StatusOK {
+		a.Refused(t, http.StatusConflict, metav1.StatusReasonConflict)
 	}
-	none := s.client.send(t, http.MethodDelete, s.path+"?dryRun=All&labelSelector=conformance.cozystack.io/nothing", http.Header{"Accept": {asJSON}}, "")
-	if l := none.list(t); len(l.Items) > 0 {
+	none := s.client.Send(t, http.MethodDelete, s.path+"?dryRun=All&labelSelector=conformance.cozystack.io/nothing", wire.Accepting(wire.JSON), "")
+	if l := none.List(t); len(l.Items) > 0 {
 		t.Errorf("a selector that matches nothing selects %v", namesOf(l))
 	}
-	bad := s.client.send(t, http.MethodDelete, s.path+"?dryRun=All&fieldSelector=status.nothing=1", http.Header{"Accept": {asJSON}}, "")
-	bad.refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	bad := s.client.Send(t, http.MethodDelete, s.path+"?dryRun=All&fieldSelector=status.nothing=1", wire.Accepting(wire.JSON), "")
+	bad.Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	s.checkUntouched(t, before)
 }
 
 func garbageDryRun(t *testing.T, s *subject) {
 	object := s.object(s.first(t))
-	header := http.Header{"Accept": {asJSON}, "Content-Type": {asMergePatch}}
-	s.client.send(t, http.MethodPatch, object+"?dryRun=x", header, labelledByTest).refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	s.client.send(t, http.MethodDelete, object+"?dryRun=x", http.Header{"Accept": {asJSON}}, "").refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	s.client.send(t, http.MethodDelete, s.path+"?dryRun=x", http.Header{"Accept": {asJSON}}, "").refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	header := http.Header{"Accept": {wire.JSON}, "Content-Type": {asMergePatch}}
+	s.client.Send(t, http.MethodPatch, object+"?dryRun=x", header, labelledByTest).Refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	s.client.Send(t, http.MethodDelete, object+"?dryRun=x", wire.Accepting(wire.JSON), "").Refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	s.client.Send(t, http.MethodDelete, s.path+"?dryRun=x", wire.Accepting(wire.JSON), "").Refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 }

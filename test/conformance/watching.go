@@ -28,6 +28,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // streamed asks for a list as the beginning of a watch.
@@ -67,9 +69,9 @@ func emptyClauses() []clause {
 
 func listOfNothing(t *testing.T, s *subject) {
 	a := s.ask(t, "")
-	l := a.list(t)
-	if older(t, l.GetResourceVersion(), "1") || len(l.Items) > 0 || !strings.Contains(strings.ReplaceAll(string(a.body), " ", ""), `"items":[]`) {
-		t.Errorf("the answer is %s", a.body)
+	l := a.List(t)
+	if older(t, l.GetResourceVersion(), "1") || len(l.Items) > 0 || !strings.Contains(strings.ReplaceAll(string(a.Body), " ", ""), `"items":[]`) {
+		t.Errorf("the answer is %s", a.Body)
 	}
 }
 
@@ -80,7 +82,7 @@ func streamingListOfNothing(t *testing.T, s *subject) { s.endsAtOnce(t, streamed
 func watchBeginsWithAll(t *testing.T, s *subject) {
 	for _, query := range []string{"", "resourceVersion=0", "resourceVersion="} {
 		before := s.list(t, "")
-		got := s.watch(t, query).initial(t, s.size)
+		got := s.watch(t, query).Initial(t, s.size)
 		sameUnlessChanged(t, before.Items, got)
 	}
 }
@@ -106,8 +108,8 @@ func sameUnlessChanged(t *testing.T, want []unstructured.Unstructured, got []*un
 
 func watchBeginsAfter(t *testing.T, s *subject) {
 	rv := s.list(t, "").GetResourceVersion()
-	for _, e := range s.watch(t, "timeoutSeconds=1&resourceVersion="+rv).rest(t) {
-		if got := e.object(t).GetResourceVersion(); !older(t, rv, got) {
+	for _, e := range s.watch(t, "timeoutSeconds=1&resourceVersion="+rv).Rest(t) {
+		if got := e.Object(t).GetResourceVersion(); !older(t, rv, got) {
 			t.Errorf("%s of version %s comes after %s", e.Type, got, rv)
 		}
 	}
@@ -115,12 +117,12 @@ func watchBeginsAfter(t *testing.T, s *subject) {
 
 func watchOfOneName(t *testing.T, s *subject) {
 	name := s.first(t)
-	events := s.watch(t, "timeoutSeconds=1&fieldSelector=metadata.name="+name).rest(t)
+	events := s.watch(t, "timeoutSeconds=1&fieldSelector=metadata.name="+name).Rest(t)
 	if len(events) == 0 || events[0].Type != watch.Added {
 		t.Fatalf("it does not begin with the object: %s", describe(events))
 	}
 	for _, e := range events {
-		if got := e.object(t).GetName(); got != name {
+		if got := e.Object(t).GetName(); got != name {
 			t.Errorf("an event of %s", got)
 		}
 	}
@@ -130,12 +132,12 @@ func watchTimesOut(t *testing.T, s *subject) {
 	const asked = 2 * time.Second
 	began := time.Now()
 	w := s.watch(t, fmt.Sprintf("timeoutSeconds=%d", int(asked.Seconds())))
-	if got := w.header.Get("Content-Type"); got != asJSON {
+	if got := w.Header.Get("Content-Type"); got != wire.JSON {
 		t.Errorf("its content is %s", got)
 	}
-	for _, e := range w.rest(t) {
+	for _, e := range w.Rest(t) {
 		if e.Type == watch.Error {
-			t.Errorf("it ends with an error: %s", e.Object)
+			t.Errorf("it ends with an error: %s", e.Raw)
 		}
 	}
 	if took := time.Since(began); took < asked {
@@ -151,25 +153,25 @@ func bookmarksAreAllowed(t *testing.T, s *subject) {
 	rv := s.list(t, "").GetResourceVersion()
 	without := s.watch(t, bookmarkTime+"&resourceVersion="+rv)
 	with := s.watch(t, bookmarkTime+"&allowWatchBookmarks=true&resourceVersion="+rv)
-	for _, e := range with.rest(t) {
+	for _, e := range with.Rest(t) {
 		if isBookmark(e) {
 			s.checkBookmark(t, e, rv)
 		}
 	}
-	if events := without.rest(t); slices.ContainsFunc(events, isBookmark) {
+	if events := without.Rest(t); slices.ContainsFunc(events, isBookmark) {
 		t.Errorf("a bookmark comes to who did not allow it: %s", describe(events))
 	}
 }
 
 // checkBookmark expects an object with a kind and a version and nothing else, annotations aside, which it returns.
-func (s *subject) checkBookmark(t *testing.T, e event, notBefore string) map[string]string {
+func (s *subject) checkBookmark(t *testing.T, e wire.Event, notBefore string) map[string]string {
 	t.Helper()
-	o := e.object(t)
+	o := e.Object(t)
 	if o.GetKind() != s.Kind || o.GetAPIVersion() != s.GroupVersion().String() {
 		t.Errorf("the bookmark is a %s of %s", o.GetKind(), o.GetAPIVersion())
 	}
 	if o.GetName() != "" || o.GetUID() != "" || older(t, o.GetResourceVersion(), notBefore) {
-		t.Errorf("the bookmark after %s is %s", notBefore, e.Object)
+		t.Errorf("the bookmark after %s is %s", notBefore, e.Raw)
 	}
 	return o.GetAnnotations()
 }
@@ -178,18 +180,18 @@ func streamingListOfAll(t *testing.T, s *subject) {
 	for _, query := range []string{streamed, streamed + "&resourceVersion=", streamed + "&resourceVersion=0"} {
 		before := s.list(t, "")
 		w := s.watch(t, query)
-		got := w.initial(t, s.size)
+		got := w.Initial(t, s.size)
 		sameUnlessChanged(t, before.Items, got)
 		s.checkInitialEnd(t, w, before.GetResourceVersion())
 	}
 }
 
 // checkInitialEnd expects the bookmark that ends the initial events, and no event of a change before it.
-func (s *subject) checkInitialEnd(t *testing.T, w *stream, notBefore string) {
+func (s *subject) checkInitialEnd(t *testing.T, w *wire.Watch, notBefore string) {
 	t.Helper()
-	e := w.next(t)
+	e := w.Next(t)
 	if e.Type != watch.Bookmark {
-		t.Fatalf("no bookmark, but %s %.300s", e.Type, e.Object)
+		t.Fatalf("no bookmark, but %s %.300s", e.Type, e.Raw)
 	}
 	if got := s.checkBookmark(t, e, notBefore); got[metav1.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("the annotations of the bookmark are %v", got)
@@ -210,12 +212,12 @@ func streamingListOfNone(t *testing.T, s *subject) {
 func streamingListNotOlder(t *testing.T, s *subject) {
 	before := s.list(t, "")
 	w := s.watch(t, streamed+"&resourceVersion="+before.GetResourceVersion())
-	w.initial(t, s.size)
+	w.Initial(t, s.size)
 	s.checkInitialEnd(t, w, before.GetResourceVersion())
 }
 
 func streamingListWithoutBookmarks(t *testing.T, s *subject) {
-	events := s.watch(t, bookmarkTime+"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan").rest(t)
+	events := s.watch(t, bookmarkTime+"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan").Rest(t)
 	if len(events) < s.size || slices.ContainsFunc(events, isBookmark) {
 		t.Errorf("the events of %d objects are %s", s.size, describe(events))
 	}
@@ -225,8 +227,8 @@ func watchDeclinesInitialEvents(t *testing.T, s *subject) {
 	rv := s.list(t, "").GetResourceVersion()
 	const declined = "timeoutSeconds=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 	for _, query := range []string{declined, declined + "&resourceVersion=" + rv, declined + "&resourceVersion=0"} {
-		for _, e := range s.watch(t, query).rest(t) {
-			if got := e.object(t).GetResourceVersion(); !older(t, rv, got) {
+		for _, e := range s.watch(t, query).Rest(t) {
+			if got := e.Object(t).GetResourceVersion(); !older(t, rv, got) {
 				t.Errorf("%s: %s of version %s, which was there at %s", query, e.Type, got, rv)
 			}
 		}
@@ -244,7 +246,7 @@ func streamingListIsValidated(t *testing.T, s *subject) {
 		"continue=x",
 	} {
 		t.Run(query, func(t *testing.T) {
-			status := s.ask(t, "watch=1&timeoutSeconds=1&"+query).refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+			status := s.ask(t, "watch=1&timeoutSeconds=1&"+query).Refused(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 			if status.Details == nil || len(status.Details.Causes) == 0 {
 				t.Errorf("the details are %+v", status.Details)
 			}
@@ -254,7 +256,7 @@ func streamingListIsValidated(t *testing.T, s *subject) {
 
 func garbageVersionOfWatch(t *testing.T, s *subject) {
 	for _, rv := range garbageVersions() {
-		s.ask(t, "watch=1&timeoutSeconds=1&resourceVersion="+rv).refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		s.ask(t, "watch=1&timeoutSeconds=1&resourceVersion="+rv).Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
 }
 
@@ -269,26 +271,26 @@ func foreignVersionOfWatch(t *testing.T, s *subject) {
 // watchOfTheFuture allows for waiting: the page leaves it to the server whether a watch waits for its version.
 func watchOfTheFuture(t *testing.T, s *subject) {
 	rv := moved(t, s.list(t, "").GetResourceVersion(), far)
-	for _, e := range s.watch(t, "timeoutSeconds=1&resourceVersion="+rv).rest(t) {
+	for _, e := range s.watch(t, "timeoutSeconds=1&resourceVersion="+rv).Rest(t) {
 		var status metav1.Status
-		e.decode(t, &status)
+		e.Decode(t, &status)
 		if e.Type != watch.Error {
-			t.Fatalf("%s of %.300s", e.Type, e.Object)
+			t.Fatalf("%s of %.300s", e.Type, e.Raw)
 		}
-		checkStatus(t, status, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
+		wire.CheckStatus(t, status, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
 		isTooLarge(t, status)
 	}
 }
 
 func garbageTimeout(t *testing.T, s *subject) {
-	s.ask(t, "watch=1&timeoutSeconds=x").refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	s.ask(t, "watch=1&timeoutSeconds=x").Refused(t, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 }
 
 func oldWatchPath(t *testing.T, s *subject) {
 	old := *s
 	version := "/" + s.Version
 	old.path = strings.Replace(s.path, version, version+"/watch", 1)
-	objects := old.watch(t, "").initial(t, s.size)
+	objects := old.watch(t, "").Initial(t, s.size)
 	if got, want := objects[0].GetName(), s.first(t); got != want {
 		t.Errorf("it begins with %s, not %s", got, want)
 	}

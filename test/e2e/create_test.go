@@ -36,6 +36,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 func TestTheSampleIsImported(t *testing.T) {
@@ -132,12 +133,12 @@ func TestCreatesThatAreRefused(t *testing.T) {
 			before := p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf(test.schematic))
 			for _, query := range []string{"", "?dryRun=All"} {
 				refused := p.post(t, query, imageManifest(test.schematic, test.metadata))
-				if refused.status != test.code {
-					t.Fatalf("%s: %d %s", query, refused.status, refused.body)
+				if refused.Status != test.code {
+					t.Fatalf("%s: %d %s", query, refused.Status, refused.Body)
 				}
 				for _, words := range test.says {
-					if !strings.Contains(refused.message(t), words) {
-						t.Errorf("%s: %q does not say %q", query, refused.message(t), words)
+					if !strings.Contains(message(t, refused), words) {
+						t.Errorf("%s: %q does not say %q", query, message(t, refused), words)
 					}
 				}
 			}
@@ -158,13 +159,13 @@ func TestWithoutAClassNothingIsMade(t *testing.T) {
 	t.Cleanup(func() { annotate("true") })
 	annotate("false")
 	await.For(t, "the default to be gone", func(context.Context) error {
-		if a := p.post(t, "?dryRun=All", imageManifest("homeless", "")); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.message(t), "has no default") {
-			return fmt.Errorf("%d %s", a.status, a.body)
+		if a := p.post(t, "?dryRun=All", imageManifest("homeless", "")); a.Status != http.StatusUnprocessableEntity || !strings.Contains(message(t, a), "has no default") {
+			return fmt.Errorf("%d %s", a.Status, a.Body)
 		}
 		return nil
 	})
-	if a := p.post(t, "", imageManifest("homeless", "")); a.status != http.StatusUnprocessableEntity {
-		t.Errorf("%d %s", a.status, a.body)
+	if a := p.post(t, "", imageManifest("homeless", "")); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf("homeless")) {
 		t.Error("a DataVolume was made")
@@ -184,8 +185,8 @@ func TestTheWordsOfCDIArePassedOn(t *testing.T) {
 	for _, query := range []string{"", "?dryRun=All"} {
 		refused := p.post(t, query, imageManifest("squatted", ""))
 		want := fmt.Sprintf("Destination PVC %s/%s already exists", objects.Goldens, objects.NameOf("squatted"))
-		if refused.status != http.StatusUnprocessableEntity || !strings.Contains(refused.message(t), want) {
-			t.Errorf("%s: %d %s, want CDI's own words", query, refused.status, refused.body)
+		if refused.Status != http.StatusUnprocessableEntity || !strings.Contains(message(t, refused), want) {
+			t.Errorf("%s: %d %s, want CDI's own words", query, refused.Status, refused.Body)
 		}
 	}
 	if p.exists(t, objects.DataVolumes, objects.Goldens, objects.NameOf("squatted")) {
@@ -208,8 +209,8 @@ func TestAnImageCanBeMadeAgainWhenItIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := p.post(t, "", imageManifest(schematic, ""))
-	if refused.status != http.StatusConflict || refused.header.Get("Retry-After") == "" || !strings.Contains(refused.message(t), "is being deleted") {
-		t.Errorf("%d, Retry-After: %s, %s", refused.status, refused.header.Get("Retry-After"), refused.body)
+	if refused.Status != http.StatusConflict || refused.Header.Get("Retry-After") == "" || !strings.Contains(message(t, refused), "is being deleted") {
+		t.Errorf("%d, Retry-After: %s, %s", refused.Status, refused.Header.Get("Retry-After"), refused.Body)
 	}
 	p.Patch(t, objects.DataVolumes, objects.Goldens, first.Name, `{"metadata":{"finalizers":null}}`)
 	p.createImage(t, schematic)
@@ -230,8 +231,8 @@ func TestAGoldenOutlivesItsEntry(t *testing.T) {
 	if reason := condition(image, v1alpha1.ConditionCatalogSynced).Reason; reason != "NotDeclared" || image.UID != created.UID {
 		t.Errorf("CatalogSynced is False for %s; the uid was %s and is %s", reason, created.UID, image.UID)
 	}
-	if refused := p.post(t, "", imageManifest("outdated", "")); refused.status != http.StatusConflict {
-		t.Errorf("once more: %d %s", refused.status, refused.body)
+	if refused := p.post(t, "", imageManifest("outdated", "")); refused.Status != http.StatusConflict {
+		t.Errorf("once more: %d %s", refused.Status, refused.Body)
 	}
 }
 
@@ -268,8 +269,8 @@ func TestWithoutTheWebhookOfCDINothingIsMade(t *testing.T) {
 			for _, query := range []string{"", "?dryRun=All"} {
 				begin := time.Now()
 				refused := p.post(t, query, imageManifest(test.schematic, ""))
-				if refused.status != http.StatusServiceUnavailable || !strings.Contains(refused.message(t), "try again") {
-					t.Errorf("%s: %d %s", query, refused.status, refused.body)
+				if refused.Status != http.StatusServiceUnavailable || !strings.Contains(message(t, refused), "try again") {
+					t.Errorf("%s: %d %s", query, refused.Status, refused.Body)
 				}
 				if took := time.Since(begin); took > 10*time.Second {
 					t.Errorf("%s: it takes %v", query, took)
@@ -304,7 +305,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 	p := realPlatform(t)
 	p.declare(t, "rehearsed")
 	manifest := imageManifest("rehearsed", named("rehearsed", ""))
-	events := p.watch(t, "&fieldSelector=metadata.name="+objects.NameOf("rehearsed"), asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+objects.NameOf("rehearsed"), wire.JSON)
 	for _, args := range [][]string{
 		{"create", "--dry-run=server", "-f", "-"},
 		{"apply", "--dry-run=server", "-f", "-"},
@@ -324,7 +325,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 	}
 	// What comes first is what is really created.
 	created := p.createImage(t, "rehearsed")
-	if f := events.next(t); f.Type != watch.Added || f.image(t).UID != created.UID {
-		t.Errorf("the first event is %s %s", f.Type, f.Object)
+	if f := events.Next(t); f.Type != watch.Added || f.Image(t).UID != created.UID {
+		t.Errorf("the first event is %s %s", f.Type, f.Raw)
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 func TestAnImageThatAPoolAsksForIsKept(t *testing.T) {
@@ -57,7 +58,7 @@ func TestAnImageThatAPoolAsksForIsKept(t *testing.T) {
 		return condition(image, v1alpha1.ConditionDeletable).Status == metav1.ConditionTrue
 	})
 	p.kubectl.run(t, "delete", "workerimage", image.Name, "--dry-run=server")
-	events := p.watch(t, "&fieldSelector=metadata.name="+image.Name+"&resourceVersion="+image.ResourceVersion, asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+image.Name+"&resourceVersion="+image.ResourceVersion, wire.JSON)
 	// kubectl waits until it is gone.
 	p.kubectl.run(t, "delete", "workerimage", image.Name)
 	if p.exists(t, objects.DataVolumes, objects.Goldens, image.Name) || p.exists(t, objects.Claims, objects.Goldens, image.Name) {
@@ -67,12 +68,12 @@ func TestAnImageThatAPoolAsksForIsKept(t *testing.T) {
 }
 
 // checkRetirement makes sure that an image is Terminating until it is gone.
-func checkRetirement(t *testing.T, events *stream, uid types.UID) {
+func checkRetirement(t *testing.T, events *wire.Watch, uid types.UID) {
 	t.Helper()
 	terminating := false
 	for {
-		f := events.next(t)
-		image := f.image(t)
+		f := events.Next(t)
+		image := f.Image(t)
 		checkUID(t, "the image", image, uid)
 		switch {
 		case f.Type == watch.Deleted && terminating:
@@ -83,7 +84,7 @@ func checkRetirement(t *testing.T, events *stream, uid types.UID) {
 				t.Errorf("Deletable is %+v", deletable)
 			}
 		default:
-			t.Fatalf("%s %s", f.Type, f.Object)
+			t.Fatalf("%s %s", f.Type, f.Raw)
 		}
 	}
 }
@@ -97,7 +98,7 @@ func TestAnImportThatIsBrokenOffIsTerminatingUntilItsClaimIsGone(t *testing.T) {
 	image := p.awaitImage(t, objects.NameOf(schematic), "stuck", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Progress != nil && *image.Status.Progress > 0
 	})
-	events := p.watch(t, "&fieldSelector=metadata.name="+image.Name+"&resourceVersion="+image.ResourceVersion, asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+image.Name+"&resourceVersion="+image.ResourceVersion, wire.JSON)
 	p.kubectl.run(t, "delete", "workerimage", image.Name)
 	if p.exists(t, objects.Claims, objects.Goldens, image.Name) {
 		t.Error("its claim is still there")
@@ -123,8 +124,8 @@ func TestAClaimWithoutADataVolumeIsLabelledAndRetired(t *testing.T) {
 	if image.Labels["team"] != "a" || image.UID != created.UID {
 		t.Errorf("labels %v, uid %s after %s", image.Labels, image.UID, created.UID)
 	}
-	if refused := p.post(t, "", imageManifest("orphaned", "")); refused.status != 409 {
-		t.Errorf("a create is answered %d %s", refused.status, refused.body)
+	if refused := p.post(t, "", imageManifest("orphaned", "")); refused.Status != 409 {
+		t.Errorf("a create is answered %d %s", refused.Status, refused.Body)
 	}
 	p.kubectl.run(t, "delete", "workerimage", created.Name)
 	if p.exists(t, objects.Claims, objects.Goldens, created.Name) {

@@ -33,6 +33,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const initialEventsEnd = "k8s.io/initial-events-end"
@@ -44,22 +45,22 @@ func TestTables(t *testing.T) {
 	p := settledPlatform(t)
 	t.Run("of a list", func(t *testing.T) {
 		var table metav1.Table
-		p.ask(t, workerImages, asTable).decode(t, &table)
+		p.wire.Get(t, workerImages, wire.Table).Decode(t, &table)
 		checkTable(t, &table, len(samples))
 		var list v1alpha1.WorkerImageList
-		p.ask(t, workerImages, asJSON).decode(t, &list)
+		p.wire.Get(t, workerImages, wire.JSON).Decode(t, &list)
 		if version(t, table.ResourceVersion) > version(t, list.ResourceVersion) {
 			t.Errorf("the table is of %s, the list of %s", table.ResourceVersion, list.ResourceVersion)
 		}
 	})
 	t.Run("of one image", func(t *testing.T) {
 		var table metav1.Table
-		p.ask(t, workerImages+"/"+nvidiaSample, asTable).decode(t, &table)
+		p.wire.Get(t, workerImages+"/"+nvidiaSample, wire.Table).Decode(t, &table)
 		checkTable(t, &table, 1)
 	})
 	t.Run("with whole objects", func(t *testing.T) {
 		var table metav1.Table
-		p.ask(t, workerImages+"?includeObject=Object&fieldSelector=metadata.name="+nvidiaSample, asTable).decode(t, &table)
+		p.wire.Get(t, workerImages+"?includeObject=Object&fieldSelector=metadata.name="+nvidiaSample, wire.Table).Decode(t, &table)
 		checkTable(t, &table, 1)
 		var image v1alpha1.WorkerImage
 		if err := yaml.Unmarshal(table.Rows[0].Object.Raw, &image); err != nil {
@@ -68,27 +69,27 @@ func TestTables(t *testing.T) {
 		equal(t, image.Spec.SchematicID, "gpu-nvidia")
 	})
 	t.Run("of a watch", func(t *testing.T) {
-		events := p.watch(t, "&fieldSelector=metadata.name="+nvidiaSample, asTable)
-		f := events.next(t)
+		events := p.watch(t, "&fieldSelector=metadata.name="+nvidiaSample, wire.Table)
+		f := events.Next(t)
 		equal(t, f.Type, watch.Added)
 		var table metav1.Table
-		f.decode(t, &table)
+		f.Decode(t, &table)
 		checkTable(t, &table, 1)
 	})
 	t.Run("of a streaming list", func(t *testing.T) {
-		events := p.watch(t, streamed, asTable)
+		events := p.watch(t, streamed, wire.Table)
 		for range samples {
-			f := events.next(t)
+			f := events.Next(t)
 			equal(t, f.Type, watch.Added)
 			var table metav1.Table
-			f.decode(t, &table)
+			f.Decode(t, &table)
 			equal(t, len(table.Rows), 1)
 		}
 		for {
-			f := events.next(t)
+			f := events.Next(t)
 			if f.Type == watch.Bookmark {
-				if !strings.Contains(string(f.Object), initialEventsEnd) {
-					t.Errorf("the list does not end: %s", f.Object)
+				if !strings.Contains(string(f.Raw), initialEventsEnd) {
+					t.Errorf("the list does not end: %s", f.Raw)
 				}
 				return
 			}
@@ -143,23 +144,23 @@ func TestRepresentations(t *testing.T) {
 		name, accept string
 		contentType  string
 	}{
-		{"JSON", asJSON, asJSON},
-		{"YAML", asYAML, asYAML},
-		{"whatever there is", "*/*", asJSON},
-		{"JSON where protobuf is preferred", asProtobuf + "," + asJSON, asJSON},
+		{"JSON", wire.JSON, wire.JSON},
+		{"YAML", wire.YAML, wire.YAML},
+		{"whatever there is", "*/*", wire.JSON},
+		{"JSON where protobuf is preferred", wire.Protobuf + "," + wire.JSON, wire.JSON},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := p.ask(t, workerImages, test.accept)
-			equal(t, a.status, http.StatusOK)
-			equal(t, a.header.Get("Content-Type"), test.contentType)
+			a := p.wire.Get(t, workerImages, test.accept)
+			equal(t, a.Status, http.StatusOK)
+			equal(t, a.Header.Get("Content-Type"), test.contentType)
 		})
 	}
 	t.Run("none where only protobuf is accepted", func(t *testing.T) {
-		equal(t, p.ask(t, workerImages, asProtobuf).status, http.StatusNotAcceptable)
+		equal(t, p.wire.Get(t, workerImages, wire.Protobuf).Status, http.StatusNotAcceptable)
 	})
 	t.Run("JSON for a watch where protobuf is preferred", func(t *testing.T) {
-		f := p.watch(t, "&fieldSelector=metadata.name="+nvidiaSample, asProtobuf+","+asJSON).next(t)
-		equal(t, f.image(t).Name, nvidiaSample)
+		f := p.watch(t, "&fieldSelector=metadata.name="+nvidiaSample, wire.Protobuf+","+wire.JSON).Next(t)
+		equal(t, f.Image(t).Name, nvidiaSample)
 	})
 }
 
@@ -175,16 +176,16 @@ func TestLargeAnswersAreCompressed(t *testing.T) {
 	p.createMany(t, objects.Pools, many)
 	path := workerImages + "/" + objects.NameOf("large")
 	p.awaitImage(t, objects.NameOf("large"), "used by all pools", func(image *v1alpha1.WorkerImage) bool { return image.Status.PoolCount == count })
-	plain := p.ask(t, path, asJSON)
-	packed, err := p.tryToAsk(t.Context(), path, http.Header{"Accept": {asJSON}, "Accept-Encoding": {"gzip"}})
+	plain := p.wire.Get(t, path, wire.JSON)
+	packed, err := p.wire.Try(t.Context(), http.MethodGet, path, http.Header{"Accept": {wire.JSON}, "Accept-Encoding": {"gzip"}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, packed.header.Get("Content-Encoding"), "gzip")
-	if len(packed.body) > len(plain.body)/4 {
-		t.Errorf("%d bytes are compressed to %d", len(plain.body), len(packed.body))
+	equal(t, packed.Header.Get("Content-Encoding"), "gzip")
+	if len(packed.Body) > len(plain.Body)/4 {
+		t.Errorf("%d bytes are compressed to %d", len(plain.Body), len(packed.Body))
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(packed.body))
+	reader, err := gzip.NewReader(bytes.NewReader(packed.Body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,5 +193,5 @@ func TestLargeAnswersAreCompressed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, string(unpacked), string(plain.body))
+	equal(t, string(unpacked), string(plain.Body))
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 func TestAnImportIsFollowedLive(t *testing.T) {
@@ -44,7 +45,7 @@ func TestAnImportIsFollowedLive(t *testing.T) {
 	name := objects.NameOf(steady)
 	printed := p.kubectl.follow(t, "get", "workerimages", "--watch")
 	printed.until(t, "the header", func(line string) bool { return strings.HasPrefix(line, "NAME") })
-	events := p.watch(t, "&fieldSelector=metadata.name="+name, asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+name, wire.JSON)
 
 	golden := objects.NewGolden(steady)
 	manifest, err := json.Marshal(golden)
@@ -100,22 +101,22 @@ func checkPrintedImport(t *testing.T, name string, lines []string) {
 }
 
 // untilReady returns the events up to the one that says Ready.
-func untilReady(t *testing.T, events *stream) []frame {
+func untilReady(t *testing.T, events *wire.Watch) []wire.Event {
 	t.Helper()
-	var frames []frame
+	var frames []wire.Event
 	for {
-		f := events.next(t)
+		f := events.Next(t)
 		frames = append(frames, f)
-		if f.image(t).Status.Phase == v1alpha1.WorkerImageReady {
+		if f.Image(t).Status.Phase == v1alpha1.WorkerImageReady {
 			return frames
 		}
 	}
 }
 
 // checkImportEvents holds every event of an import against what is promised of each.
-func checkImportEvents(t *testing.T, p *platform, frames []frame) {
+func checkImportEvents(t *testing.T, p *platform, frames []wire.Event) {
 	t.Helper()
-	first := frames[0].image(t)
+	first := frames[0].Image(t)
 	golden, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), first.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,20 +153,20 @@ func checkIdentity(t *testing.T, image *v1alpha1.WorkerImage, golden *unstructur
 }
 
 // checkShape looks at one event by itself: nothing of the golden's metadata shows, and what clients wait for is there.
-func checkShape(t *testing.T, f frame) {
+func checkShape(t *testing.T, f wire.Event) {
 	t.Helper()
 	var object struct {
 		Metadata map[string]any `json:"metadata"`
 	}
-	f.decode(t, &object)
+	f.Decode(t, &object)
 	want := []string{"creationTimestamp", "generation", "name", "resourceVersion", "uid"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(object.Metadata))); diff != "" {
 		t.Errorf("fields of the metadata (-want +got):\n%s", diff)
 	}
-	if strings.Contains(string(f.Object), "cdi.kubevirt.io") {
-		t.Errorf("there is something of CDI's own in %s", f.Object)
+	if strings.Contains(string(f.Raw), "cdi.kubevirt.io") {
+		t.Errorf("there is something of CDI's own in %s", f.Raw)
 	}
-	image := f.image(t)
+	image := f.Image(t)
 	if image.Generation != 1 || image.Status.ObservedGeneration != 1 {
 		t.Errorf("generation %d, observed %d, want 1", image.Generation, image.Status.ObservedGeneration)
 	}
@@ -176,12 +177,12 @@ func checkShape(t *testing.T, f frame) {
 }
 
 // checkStep compares an event with the one before it.
-func checkStep(t *testing.T, before, after frame) {
+func checkStep(t *testing.T, before, after wire.Event) {
 	t.Helper()
 	if a, b := specOf(t, before), specOf(t, after); a != b {
 		t.Errorf("the spec changes from %s to %s", a, b)
 	}
-	a, b := before.image(t), after.image(t)
+	a, b := before.Image(t), after.Image(t)
 	if a.UID != b.UID {
 		t.Errorf("the uid changes from %s to %s", a.UID, b.UID)
 	}
@@ -189,7 +190,7 @@ func checkStep(t *testing.T, before, after frame) {
 		t.Errorf("version %s is followed by %s", a.ResourceVersion, b.ResourceVersion)
 	}
 	if cmp.Equal(a.Status, b.Status) {
-		t.Errorf("nothing changes with version %s: %s", b.ResourceVersion, after.Object)
+		t.Errorf("nothing changes with version %s: %s", b.ResourceVersion, after.Raw)
 	}
 	for _, is := range b.Status.Conditions {
 		was := meta.FindStatusCondition(a.Status.Conditions, is.Type)
@@ -203,12 +204,12 @@ func checkStep(t *testing.T, before, after frame) {
 	}
 }
 
-func specOf(t *testing.T, f frame) string {
+func specOf(t *testing.T, f wire.Event) string {
 	t.Helper()
 	var object struct {
 		Spec json.RawMessage `json:"spec"`
 	}
-	f.decode(t, &object)
+	f.Decode(t, &object)
 	return string(object.Spec)
 }
 
@@ -231,20 +232,20 @@ func TestNoTokenOfCDIIsServed(t *testing.T) {
 	if len(tokens) == 0 {
 		t.Fatal("CDI has written no token, so none could show")
 	}
-	answers := []answer{
-		p.ask(t, workerImages, asJSON),
-		p.ask(t, workerImages, asYAML),
-		p.ask(t, workerImages, asMetadataList),
-		p.ask(t, workerImages+"?includeObject=Object", asTable),
-		p.ask(t, workerImages+"/"+defaultSample, asJSON),
+	answers := []wire.Answer{
+		p.wire.Get(t, workerImages, wire.JSON),
+		p.wire.Get(t, workerImages, wire.YAML),
+		p.wire.Get(t, workerImages, wire.MetadataList),
+		p.wire.Get(t, workerImages+"?includeObject=Object", wire.Table),
+		p.wire.Get(t, workerImages+"/"+defaultSample, wire.JSON),
 	}
 	for _, a := range answers {
-		if len(a.body) == 0 {
-			t.Errorf("an empty answer: %d", a.status)
+		if len(a.Body) == 0 {
+			t.Errorf("an empty answer: %d", a.Status)
 		}
 		for _, token := range tokens {
-			if strings.Contains(string(a.body), token) {
-				t.Errorf("a token is in %s", a.body)
+			if strings.Contains(string(a.Body), token) {
+				t.Errorf("a token is in %s", a.Body)
 			}
 		}
 	}
@@ -277,7 +278,7 @@ func TestAGoldenThatIsMadeAgainIsAnotherImage(t *testing.T) {
 	name := objects.NameOf(schematic)
 	before := p.createGolden(t, objects.NewGolden(schematic))
 	image := p.awaitReady(t, name)
-	events := p.watch(t, "&fieldSelector=metadata.name="+name+"&resourceVersion="+image.ResourceVersion, asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+name+"&resourceVersion="+image.ResourceVersion, wire.JSON)
 
 	p.Remove(t, objects.DataVolumes, objects.Goldens, name)
 	after, err := p.Resource(objects.DataVolumes, objects.Goldens).Create(t.Context(), objects.NewGolden(schematic), metav1.CreateOptions{})
@@ -286,26 +287,26 @@ func TestAGoldenThatIsMadeAgainIsAnotherImage(t *testing.T) {
 	}
 	var deleted *v1alpha1.WorkerImage
 	for {
-		f := events.next(t)
-		got := f.image(t)
+		f := events.Next(t)
+		got := f.Image(t)
 		switch f.Type {
 		case watch.Modified:
 			if deleted == nil && got.UID != image.UID {
-				t.Fatalf("a new uid without an end and a beginning: %s", f.Object)
+				t.Fatalf("a new uid without an end and a beginning: %s", f.Raw)
 			}
 		case watch.Deleted:
 			deleted = got
 			checkUID(t, "the deleted image", got, image.UID)
 		case watch.Added:
 			if deleted == nil {
-				t.Fatalf("added without having been deleted: %s", f.Object)
+				t.Fatalf("added without having been deleted: %s", f.Raw)
 			}
 			if got.UID == image.UID || got.UID == before.GetUID() || got.UID == after.GetUID() {
 				t.Errorf("the uid of the new image is %s; the old image had %s, the goldens %s and %s", got.UID, image.UID, before.GetUID(), after.GetUID())
 			}
 			return
 		default:
-			t.Fatalf("%s %s", f.Type, f.Object)
+			t.Fatalf("%s %s", f.Type, f.Raw)
 		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // soon is how long it may take until a kind that appears shows.
@@ -53,16 +54,16 @@ func TestKindsComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists := p.listWhile(t, func() { p.restartServer(t) })
-		for _, a := range append(lists, p.ask(t, workerImages, asJSON), p.ask(t, workerImages+"/"+name, asJSON), p.ask(t, workerImages+"?watch=1&timeoutSeconds=1", asJSON)) {
-			if a.status != http.StatusServiceUnavailable {
-				t.Errorf("the answer is %d: %s", a.status, a.body)
+		for _, a := range append(lists, p.wire.Get(t, workerImages, wire.JSON), p.wire.Get(t, workerImages+"/"+name, wire.JSON), p.wire.Get(t, workerImages+"?watch=1&timeoutSeconds=1", wire.JSON)) {
+			if a.Status != http.StatusServiceUnavailable {
+				t.Errorf("the answer is %d: %s", a.Status, a.Body)
 			}
 		}
-		a := p.ask(t, workerImages, asJSON)
-		if a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), "datavolumes") {
-			t.Errorf("the answer does not say when to come back or what is missing: %v %s", a.header, a.body)
+		a := p.wire.Get(t, workerImages, wire.JSON)
+		if a.Header.Get("Retry-After") == "" || !strings.Contains(string(a.Body), "datavolumes") {
+			t.Errorf("the answer does not say when to come back or what is missing: %v %s", a.Header, a.Body)
 		}
-		equal(t, p.ask(t, group, asJSON).status, http.StatusOK)
+		equal(t, p.wire.Get(t, group, wire.JSON).Status, http.StatusOK)
 		p.checkReady(t)
 	})
 	t.Run("goldens appear with their kind", func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestKindsComeAndGo(t *testing.T) {
 			return condition(image, v1alpha1.ConditionInUse).Status == metav1.ConditionUnknown
 		})
 		equal(t, image.Status.Phase, v1alpha1.WorkerImagePending)
-		equal(t, p.ask(t, workerImages, asJSON).status, http.StatusOK)
+		equal(t, p.wire.Get(t, workerImages, wire.JSON).Status, http.StatusOK)
 		p.checkReady(t)
 	})
 }
@@ -173,15 +174,15 @@ func established(kind *unstructured.Unstructured) error {
 }
 
 // listWhile lists over and over while something is done, and returns the answers.
-func (p *platform) listWhile(t *testing.T, do func()) []answer {
+func (p *platform) listWhile(t *testing.T, do func()) []wire.Answer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var answers []answer
+	var answers []wire.Answer
 	var listing sync.WaitGroup
 	listing.Go(func() {
 		for ctx.Err() == nil {
 			// What does not arrive is not an answer.
-			if a, err := p.tryToAsk(ctx, workerImages, http.Header{"Accept": {asJSON}}); err == nil {
+			if a, err := p.wire.Try(ctx, http.MethodGet, workerImages, wire.Accepting(wire.JSON), ""); err == nil {
 				answers = append(answers, a)
 			}
 		}

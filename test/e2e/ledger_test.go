@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // ledger follows a watch of all images and holds each event against the ones before.
@@ -39,28 +40,28 @@ type ledger struct {
 func (p *platform) record(t *testing.T) *ledger {
 	t.Helper()
 	l := &ledger{images: map[string]*v1alpha1.WorkerImage{}}
-	events := p.watch(t, "", asJSON)
+	events := p.watch(t, "", wire.JSON)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for f := range events.frames {
+		for f := range events.Events {
 			if err := l.enter(t, f); err != nil {
-				t.Errorf("%s %s: %v", f.Type, f.Object, err)
+				t.Errorf("%s %s: %v", f.Type, f.Raw, err)
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		events.stop()
+		events.Stop()
 		<-done
 	})
 	return l
 }
 
 // enter returns what is wrong with an event.
-func (l *ledger) enter(t *testing.T, f frame) error {
+func (l *ledger) enter(t *testing.T, f wire.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	image := f.image(t)
+	image := f.Image(t)
 	before := l.images[image.Name]
 	l.events++
 	switch f.Type {

@@ -28,7 +28,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
@@ -36,6 +35,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/options"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const optionsOfTenantA = group + "/namespaces/tenant-a/options"
@@ -61,13 +61,13 @@ func (p *platform) onlyOptions(t *testing.T) *platform {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own.http, err = rest.HTTPClientFor(client); err != nil {
+	if own.wire, err = wire.NewClient(client); err != nil {
 		t.Fatal(err)
 	}
 	await.For(t, "the binding to be in force", func(ctx context.Context) error {
-		a, err := own.tryToAsk(ctx, optionsOfTenantA, http.Header{"Accept": {asJSON}})
-		if err == nil && a.status != http.StatusOK {
-			err = errors.New(string(a.body))
+		a, err := own.wire.Try(ctx, http.MethodGet, optionsOfTenantA, wire.Accepting(wire.JSON), "")
+		if err == nil && a.Status != http.StatusOK {
+			err = errors.New(string(a.Body))
 		}
 		return err
 	})
@@ -84,15 +84,15 @@ func TestWhoMayReadOptionsInOneNamespaceIsOfferedImages(t *testing.T) {
 			"/api/v1/namespaces/cozy-public/persistentvolumeclaims",
 			"/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-a/kubernetesnodeses",
 		} {
-			if a := form.ask(t, path, asJSON); a.status != http.StatusForbidden {
-				t.Errorf("%s: %d %s", path, a.status, a.body)
+			if a := form.wire.Get(t, path, wire.JSON); a.Status != http.StatusForbidden {
+				t.Errorf("%s: %d %s", path, a.Status, a.Body)
 			}
 		}
 	})
 	t.Run("and is refused in another namespace, and in all of them", func(t *testing.T) {
 		for _, path := range []string{"/namespaces/tenant-b/options", "/namespaces/cozy-public/options", "/options", "/options?watch=1"} {
-			if a := form.ask(t, group+path, asJSON); a.status != http.StatusForbidden {
-				t.Errorf("%s: %d %s", path, a.status, a.body)
+			if a := form.wire.Get(t, group+path, wire.JSON); a.Status != http.StatusForbidden {
+				t.Errorf("%s: %d %s", path, a.Status, a.Body)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func TestAnotherServerOffersTheSame(t *testing.T) {
 				provided = append(provided, v1alpha1.OptionItem(item))
 			}
 			var served v1alpha1.Option
-			p.ask(t, optionsOfTenantA+"/"+source, asJSON).decode(t, &served)
+			p.wire.Get(t, optionsOfTenantA+"/"+source, wire.JSON).Decode(t, &served)
 			if diff := cmp.Diff(served.Spec.Items, provided); diff != "" || len(provided) == 0 {
 				return fmt.Errorf("(-served +provided): %s", diff)
 			}

@@ -31,7 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
@@ -40,6 +39,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // platform is a stack, seen by its administrator.
@@ -48,7 +48,7 @@ type platform struct {
 	kubectl kubectl
 	images  imagesclient.WorkerImageInterface
 	kube    kubernetes.Interface
-	http    *http.Client
+	wire    *wire.Client
 }
 
 // realPlatform has the real CDI at work on the samples.
@@ -74,7 +74,7 @@ func newPlatform(t *testing.T, s *stack.Stack) *platform {
 	if err != nil {
 		t.Fatal(err)
 	}
-	httpClient, err := rest.HTTPClientFor(config)
+	client, err := wire.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func newPlatform(t *testing.T, s *stack.Stack) *platform {
 		kubectl: kubectl{path: s.Kubectl(), kubeconfig: s.Kubeconfig(), cache: filepath.Join(s.Dir, "kubectl-cache")},
 		images:  images.ImagesV1alpha1().WorkerImages(),
 		kube:    kube,
-		http:    httpClient,
+		wire:    client,
 	}
 }
 
@@ -94,9 +94,9 @@ func (p *platform) restartServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.For(t, "the server to be available", func(ctx context.Context) error {
-		a, err := p.tryToAsk(ctx, group, http.Header{})
-		if err == nil && a.status != http.StatusOK {
-			err = fmt.Errorf("%d %s", a.status, a.body)
+		a, err := p.wire.Try(ctx, http.MethodGet, group, http.Header{}, "")
+		if err == nil && a.Status != http.StatusOK {
+			err = fmt.Errorf("%d %s", a.Status, a.Body)
 		}
 		return err
 	})

@@ -29,6 +29,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // settledPlatform has samples that do not change any more, besides the one that never does anything else.
@@ -137,14 +138,14 @@ func TestModelNamesCanBeReferredTo(t *testing.T) {
 	p := realPlatform(t)
 	for version, path := range map[string]string{"v2": "/openapi/v2", "v3": "/openapi/v3" + group} {
 		t.Run(version, func(t *testing.T) {
-			a := p.ask(t, path, asJSON)
+			a := p.wire.Get(t, path, wire.JSON)
 			var document struct {
 				Definitions map[string]any `json:"definitions"`
 				Components  struct {
 					Schemas map[string]any `json:"schemas"`
 				} `json:"components"`
 			}
-			a.decode(t, &document)
+			a.Decode(t, &document)
 			models := document.Definitions
 			if models == nil {
 				models = document.Components.Schemas
@@ -159,7 +160,7 @@ func TestModelNamesCanBeReferredTo(t *testing.T) {
 			if !found {
 				t.Errorf("no model of a WorkerImage")
 			}
-			if reference := escapedSlash.Find(a.body); reference != nil {
+			if reference := escapedSlash.Find(a.Body); reference != nil {
 				t.Errorf("an escaped slash in %s", reference)
 			}
 		})
@@ -195,8 +196,8 @@ func TestSelectors(t *testing.T) {
 			t.Error(said)
 		}
 		for _, query := range []string{"?fieldSelector=status.progress%3D100", "?watch=1&fieldSelector=status.progress%3D100"} {
-			if a := p.ask(t, workerImages+query, asJSON); a.status != http.StatusBadRequest {
-				t.Errorf("%s: the answer is %d: %s", query, a.status, a.body)
+			if a := p.wire.Get(t, workerImages+query, wire.JSON); a.Status != http.StatusBadRequest {
+				t.Errorf("%s: the answer is %d: %s", query, a.Status, a.Body)
 			}
 		}
 	})
@@ -209,12 +210,12 @@ func TestAnImageThatIsMissingIsNotFound(t *testing.T) {
 		t.Errorf("got %s, want %s", said, want)
 	}
 	var status metav1.Status
-	a := p.ask(t, workerImages+"/talos-worker-missing-v1.0.0", asJSON)
-	if a.status != http.StatusNotFound {
-		t.Errorf("the answer is %d", a.status)
+	a := p.wire.Get(t, workerImages+"/talos-worker-missing-v1.0.0", wire.JSON)
+	if a.Status != http.StatusNotFound {
+		t.Errorf("the answer is %d", a.Status)
 	}
-	a.status = http.StatusOK
-	a.decode(t, &status)
+	a.Status = http.StatusOK
+	a.Decode(t, &status)
 	equal(t, status.Reason, metav1.StatusReasonNotFound)
 	equal(t, status.Details, &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "workerimages", Name: "talos-worker-missing-v1.0.0"})
 }
@@ -237,7 +238,7 @@ func TestKubectlWatchesWhatMatches(t *testing.T) {
 	name := objects.NameOf("passing")
 	printed := p.kubectl.follow(t, "get", "workerimages", "--watch", "--output-watch-events",
 		"--field-selector=status.phase=Importing,spec.schematicID=passing")
-	all := p.watch(t, "&fieldSelector=metadata.name="+name, asJSON)
+	all := p.watch(t, "&fieldSelector=metadata.name="+name, wire.JSON)
 	p.createGolden(t, objects.NewGolden("passing"))
 	lines := printed.until(t, name+" to leave", func(line string) bool { return strings.HasPrefix(line, "DELETED") })
 	untilReady(t, all)

@@ -47,9 +47,9 @@ func TestAClientOutlivesTheServer(t *testing.T) {
 	p.createGolden(t, objects.NewGolden("newborn"))
 	lists := p.listWhile(t, func() { p.restartServer(t) })
 	for _, a := range lists {
-		whole := a.status == http.StatusOK && strings.Contains(string(a.body), nvidiaSample)
-		if !whole && a.status != http.StatusServiceUnavailable {
-			t.Errorf("neither a whole list nor none: %d %s", a.status, a.body)
+		whole := a.Status == http.StatusOK && strings.Contains(string(a.Body), nvidiaSample)
+		if !whole && a.Status != http.StatusServiceUnavailable {
+			t.Errorf("neither a whole list nor none: %d %s", a.Status, a.Body)
 		}
 	}
 	p.awaitReady(t, objects.NameOf("newborn"))

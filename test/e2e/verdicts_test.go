@@ -24,6 +24,7 @@ import (
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 func TestAnImportThatKeepsFailing(t *testing.T) {
@@ -47,18 +48,18 @@ func TestAnImportThatFailsAndComesRight(t *testing.T) {
 	t.Parallel()
 	p := realPlatform(t)
 	name := objects.NameOf(refused)
-	events := p.watch(t, "&fieldSelector=metadata.name="+name, asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+name, wire.JSON)
 	golden := objects.Set(objects.NewGolden(refused), "https://mirror:hunter2@factory.talos.dev/image/"+refused+"/v1.13.6/openstack-amd64.raw.xz?key=hunter3", "spec", "source", "http", "url")
 	p.createGolden(t, golden)
 	retried := false
 	for _, f := range untilReady(t, events) {
-		image := f.image(t)
+		image := f.Image(t)
 		retried = retried || condition(image, v1alpha1.ConditionReady).Reason == "ImportRetrying"
 		if image.Status.Phase == v1alpha1.WorkerImageFailed {
-			t.Errorf("a failure that passes is final: %s", f.Object)
+			t.Errorf("a failure that passes is final: %s", f.Raw)
 		}
-		if strings.Contains(string(f.Object), "hunter") {
-			t.Errorf("credentials are shown: %s", f.Object)
+		if strings.Contains(string(f.Raw), "hunter") {
+			t.Errorf("credentials are shown: %s", f.Raw)
 		}
 	}
 	if !retried {
@@ -183,13 +184,13 @@ func TestAClaimAloneIsStillAnImage(t *testing.T) {
 	p.createGolden(t, objects.NewGolden(schematic))
 	t.Cleanup(func() { p.Remove(t, objects.Claims, objects.Goldens, name) })
 	before := p.awaitReady(t, name)
-	events := p.watch(t, "&fieldSelector=metadata.name="+name+"&resourceVersion="+before.ResourceVersion, asJSON)
+	events := p.watch(t, "&fieldSelector=metadata.name="+name+"&resourceVersion="+before.ResourceVersion, wire.JSON)
 	p.kubectl.run(t, "delete", "datavolume", "-n", objects.Goldens, name, "--cascade=orphan")
 	for {
-		f := events.next(t)
-		image := f.image(t)
+		f := events.Next(t)
+		image := f.Image(t)
 		if f.Type == "DELETED" {
-			t.Fatalf("it is gone: %s", f.Object)
+			t.Fatalf("it is gone: %s", f.Raw)
 		}
 		if image.Status.DataVolume == nil {
 			equal(t, image.Status.Phase, v1alpha1.WorkerImageReady)

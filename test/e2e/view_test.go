@@ -30,11 +30,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const catalogEntries = group + "/catalogentries"
@@ -54,7 +54,7 @@ func (p *platform) as(t *testing.T, tenant string) *platform {
 		t.Fatal(err)
 	}
 	own := *p
-	if own.http, err = rest.HTTPClientFor(config); err != nil {
+	if own.wire, err = wire.NewClient(config); err != nil {
 		t.Fatal(err)
 	}
 	own.kubectl.kubeconfig = p.State().Kubeconfigs[tenant]
@@ -85,29 +85,29 @@ func TestATenantSeesItsOwnPoolsAndNothingOfAnother(t *testing.T) {
 			path, accept string
 			silent       bool
 		}{
-			{path: "/" + defaultSample, accept: asJSON},
-			{path: "/" + defaultSample, accept: asYAML},
-			{path: "/" + defaultSample + "?includeObject=Object", accept: asTable},
-			{path: "/" + defaultSample, accept: asMetadata, silent: true},
-			{accept: asJSON},
-			{accept: asYAML},
-			{accept: asTable, silent: true},
-			{path: "?includeObject=Object", accept: asTable},
-			{accept: asMetadataList, silent: true},
-			{path: "?limit=1&fieldSelector=metadata.name=" + defaultSample, accept: asJSON},
+			{path: "/" + defaultSample, accept: wire.JSON},
+			{path: "/" + defaultSample, accept: wire.YAML},
+			{path: "/" + defaultSample + "?includeObject=Object", accept: wire.Table},
+			{path: "/" + defaultSample, accept: wire.Metadata, silent: true},
+			{accept: wire.JSON},
+			{accept: wire.YAML},
+			{accept: wire.Table, silent: true},
+			{path: "?includeObject=Object", accept: wire.Table},
+			{accept: wire.MetadataList, silent: true},
+			{path: "?limit=1&fieldSelector=metadata.name=" + defaultSample, accept: wire.JSON},
 		} {
 			what := resource + request.path + " as " + request.accept
 			for _, tenant := range everybody {
-				a := p.as(t, tenant).ask(t, resource+request.path, request.accept)
-				equal(t, a.status, http.StatusOK)
+				a := p.as(t, tenant).wire.Get(t, resource+request.path, request.accept)
+				equal(t, a.Status, http.StatusOK)
 				if request.silent {
-					checkSeen(t, what, string(a.body))
+					checkSeen(t, what, string(a.Body))
 				} else {
-					checkSeen(t, what, string(a.body), tenant)
+					checkSeen(t, what, string(a.Body), tenant)
 				}
 			}
-			if a := p.ask(t, resource+request.path, request.accept); !request.silent {
-				checkSeen(t, what, string(a.body), everybody...)
+			if a := p.wire.Get(t, resource+request.path, request.accept); !request.silent {
+				checkSeen(t, what, string(a.Body), everybody...)
 			}
 		}
 	}
@@ -160,45 +160,45 @@ func TestAnEntryInATenantsWordsIsNotThereForAnother(t *testing.T) {
 	a, b := p.as(t, "tenant-a"), p.as(t, "tenant-b")
 	own, common := objects.NameOf("staging-words"), objects.NameOf("anybodys-words")
 	var before metav1.List
-	a.ask(t, catalogEntries, asJSON).decode(t, &before)
-	events := a.watchOf(t, catalogEntries, "&resourceVersion="+before.ResourceVersion, asJSON)
+	a.wire.Get(t, catalogEntries, wire.JSON).Decode(t, &before)
+	events := a.wire.Watch(t, catalogEntries+"?watch=1&resourceVersion="+before.ResourceVersion, wire.JSON)
 
 	p.Create(t, objects.Pools, objects.NewPool("tenant-b", "staging", "own", "replicated", "staging-words"))
 	p.Create(t, objects.Pools, objects.NewPool("tenant-b", "staging", "common", "replicated", "anybodys-words"))
 	for _, name := range []string{own, common} {
 		await.For(t, "the entry "+name, func(ctx context.Context) error {
-			answer, err := b.tryToAsk(ctx, catalogEntries+"/"+name, http.Header{"Accept": {asJSON}})
-			if err == nil && !strings.Contains(string(answer.body), "tenant-b") {
-				err = errors.New(string(answer.body))
+			answer, err := b.wire.Try(ctx, http.MethodGet, catalogEntries+"/"+name, wire.Accepting(wire.JSON), "")
+			if err == nil && !strings.Contains(string(answer.Body), "tenant-b") {
+				err = errors.New(string(answer.Body))
 			}
 			return err
 		})
 	}
-	for _, accept := range []string{asJSON, asYAML, asTable, asMetadata} {
+	for _, accept := range []string{wire.JSON, wire.YAML, wire.Table, wire.Metadata} {
 		absent := strings.ReplaceAll(own, "words", "never")
-		answer, none := a.ask(t, catalogEntries+"/"+own, accept), a.ask(t, catalogEntries+"/"+absent, accept)
-		equal(t, answer.status, http.StatusNotFound)
-		equal(t, string(answer.body), strings.ReplaceAll(string(none.body), absent, own))
+		answer, none := a.wire.Get(t, catalogEntries+"/"+own, accept), a.wire.Get(t, catalogEntries+"/"+absent, accept)
+		equal(t, answer.Status, http.StatusNotFound)
+		equal(t, string(answer.Body), strings.ReplaceAll(string(none.Body), absent, own))
 	}
-	for query, accept := range map[string]string{"": asJSON, "?resourceVersion=0": asYAML, "?includeObject=Object": asTable} {
-		checkSeen(t, "the list"+query, string(a.ask(t, catalogEntries+query, accept).body), "tenant-a")
+	for query, accept := range map[string]string{"": wire.JSON, "?resourceVersion=0": wire.YAML, "?includeObject=Object": wire.Table} {
+		checkSeen(t, "the list"+query, string(a.wire.Get(t, catalogEntries+query, accept).Body), "tenant-a")
 	}
-	checkSeen(t, "the list of metadata", string(a.ask(t, catalogEntries, asMetadataList).body))
+	checkSeen(t, "the list of metadata", string(a.wire.Get(t, catalogEntries, wire.MetadataList).Body))
 	checkPages(t, a, []string{own, common})
 
 	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "prod", "common", "replicated", "anybodys-words"))
 	expect := func(want watch.EventType) {
 		t.Helper()
-		f := events.next(t)
-		if f.Type != want || f.metadata(t).Name != common {
-			t.Errorf("got %s %s, want %s of %s", f.Type, f.Object, want, common)
+		f := events.Next(t)
+		if f.Type != want || f.Metadata(t).Name != common {
+			t.Errorf("got %s %s, want %s of %s", f.Type, f.Raw, want, common)
 		}
-		checkSeen(t, "the event", string(f.Object), "tenant-a")
+		checkSeen(t, "the event", string(f.Raw), "tenant-a")
 	}
 	expect(watch.Added)
 	p.Remove(t, objects.Pools, "tenant-a", "prod-common")
 	expect(watch.Deleted)
-	equal(t, a.ask(t, catalogEntries+"/"+common, asJSON).status, http.StatusNotFound)
+	equal(t, a.wire.Get(t, catalogEntries+"/"+common, wire.JSON).Status, http.StatusNotFound)
 }
 
 // checkPages reads a list page by page, and checks that no page and no token has any of the names.
@@ -206,17 +206,17 @@ func checkPages(t *testing.T, p *platform, names []string) {
 	t.Helper()
 	next := ""
 	for page := 0; page == 0 || next != ""; page++ {
-		answer := p.ask(t, catalogEntries+"?limit=1&continue="+next, asJSON)
+		answer := p.wire.Get(t, catalogEntries+"?limit=1&continue="+next, wire.JSON)
 		var list metav1.List
-		answer.decode(t, &list)
+		answer.Decode(t, &list)
 		next = list.Continue
 		token, err := base64.RawURLEncoding.DecodeString(next)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if strings.Contains(string(token)+string(answer.body), name) {
-				t.Errorf("page %d is %s, and the token is %s", page, answer.body, token)
+			if strings.Contains(string(token)+string(answer.Body), name) {
+				t.Errorf("page %d is %s, and the token is %s", page, answer.Body, token)
 			}
 		}
 	}
@@ -225,18 +225,18 @@ func checkPages(t *testing.T, p *platform, names []string) {
 // Guards: that a change which a caller cannot see is dropped.
 func TestAChangeInAnotherTenantsPoolSendsNothing(t *testing.T) {
 	p := settledPlatform(t)
-	events := p.as(t, "tenant-a").watch(t, "&fieldSelector=metadata.name="+nvidiaSample, asJSON)
-	equal(t, events.next(t).Type, watch.Added)
+	events := p.as(t, "tenant-a").watch(t, "&fieldSelector=metadata.name="+nvidiaSample, wire.JSON)
+	equal(t, events.Next(t).Type, watch.Added)
 	p.Create(t, objects.Pools, objects.NewPool("tenant-b", "staging", "unseen", "replicated", "gpu-nvidia"))
 	p.awaitImage(t, nvidiaSample, "used by another pool", func(image *v1alpha1.WorkerImage) bool {
 		return poolOf(image, "tenant-b", "staging-unseen").Name != ""
 	})
 	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "prod", "seen", "replicated", "gpu-nvidia"))
-	f := events.next(t)
+	f := events.Next(t)
 	equal(t, f.Type, watch.Modified)
-	checkSeen(t, "the event", string(f.Object), "tenant-a")
-	if poolOf(f.image(t), "tenant-a", "prod-seen").Name == "" {
-		t.Errorf("an event came before the change that the tenant sees: %s", f.Object)
+	checkSeen(t, "the event", string(f.Raw), "tenant-a")
+	if poolOf(f.Image(t), "tenant-a", "prod-seen").Name == "" {
+		t.Errorf("an event came before the change that the tenant sees: %s", f.Raw)
 	}
 }
 
@@ -245,25 +245,25 @@ func TestAWatchFollowsAccessThatIsGrantedAndRevoked(t *testing.T) {
 	p := settledPlatform(t)
 	tenant := p.as(t, "tenant-a")
 	const selected = "&fieldSelector=metadata.name=" + defaultSample
-	expectEnd := func(events *stream) {
+	expectEnd := func(events *wire.Watch) {
 		t.Helper()
-		f := events.next(t)
+		f := events.Next(t)
 		var status metav1.Status
-		f.decode(t, &status)
+		f.Decode(t, &status)
 		equal(t, f.Type, watch.Error)
 		equal(t, status.Code, http.StatusGone)
 	}
 
-	events := tenant.watch(t, selected, asJSON)
-	checkSeen(t, "the watch", string(events.next(t).Object), "tenant-a")
+	events := tenant.watch(t, selected, wire.JSON)
+	checkSeen(t, "the watch", string(events.Next(t).Raw), "tenant-a")
 	p.Create(t, objects.RoleBindings, objects.NewBinding("RoleBinding", "tenant-b", "guest", "tenant-base", "tenant-a"))
 	expectEnd(events)
 
-	events = tenant.watch(t, selected, asJSON)
-	checkSeen(t, "the watch of a guest", string(events.next(t).Object), "tenant-a", "tenant-b")
+	events = tenant.watch(t, selected, wire.JSON)
+	checkSeen(t, "the watch of a guest", string(events.Next(t).Raw), "tenant-a", "tenant-b")
 	p.Remove(t, objects.RoleBindings, "tenant-b", "guest")
 	expectEnd(events)
-	checkSeen(t, "a list", string(tenant.ask(t, workerImages, asJSON).body), "tenant-a")
+	checkSeen(t, "a list", string(tenant.wire.Get(t, workerImages, wire.JSON).Body), "tenant-a")
 }
 
 // Guards: that a refused deletion says of users that are hidden that there are some.

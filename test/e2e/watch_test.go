@@ -32,6 +32,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 func TestAStreamingListEndsItsBeginning(t *testing.T) {
@@ -52,25 +53,25 @@ func TestAStreamingListEndsItsBeginning(t *testing.T) {
 				p.awaitImage(t, objects.NameOf(schematic), "there", exists)
 			}
 			var list v1alpha1.WorkerImageList
-			p.ask(t, workerImages, asJSON).decode(t, &list)
+			p.wire.Get(t, workerImages, wire.JSON).Decode(t, &list)
 			began := time.Now()
-			events := p.watch(t, streamed+situation.selector, asJSON)
+			events := p.watch(t, streamed+situation.selector, wire.JSON)
 			for range situation.want {
-				equal(t, events.next(t).Type, watch.Added)
+				equal(t, events.Next(t).Type, watch.Added)
 			}
-			f := events.next(t)
+			f := events.Next(t)
 			if took := time.Since(began); took > tooLong {
 				t.Errorf("the beginning took %v", took)
 			}
 			equal(t, f.Type, watch.Bookmark)
-			end := f.metadata(t)
+			end := f.Metadata(t)
 			equal(t, end.Annotations, map[string]string{initialEventsEnd: "true"})
 			equal(t, end.ResourceVersion, list.ResourceVersion)
 		})
 	}
 	t.Run("is refused when it does not say how old it may be", func(t *testing.T) {
-		a := p.ask(t, workerImages+"?watch=1&sendInitialEvents=true&allowWatchBookmarks=true", asJSON)
-		equal(t, a.status, http.StatusUnprocessableEntity)
+		a := p.wire.Get(t, workerImages+"?watch=1&sendInitialEvents=true&allowWatchBookmarks=true", wire.JSON)
+		equal(t, a.Status, http.StatusUnprocessableEntity)
 	})
 }
 
@@ -90,7 +91,7 @@ func TestEachVisibleChangeIsOneEvent(t *testing.T) {
 	before := p.awaitImage(t, name, "joined", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Claim != nil && image.Status.PoolCount == 1
 	})
-	events := p.watch(t, "&resourceVersion="+before.ResourceVersion, asJSON)
+	events := p.watch(t, "&resourceVersion="+before.ResourceVersion, wire.JSON)
 
 	for _, step := range []struct {
 		name   string
@@ -133,9 +134,9 @@ func TestEachVisibleChangeIsOneEvent(t *testing.T) {
 				t.Fatalf("it shows already: %v", was)
 			}
 			step.do()
-			f := events.next(t)
+			f := events.Next(t)
 			equal(t, f.Type, watch.Modified)
-			after := f.image(t)
+			after := f.Image(t)
 			if got := step.shows(after); got != step.expect {
 				t.Errorf("got %v, want %v: %s", got, step.expect, cmp.Diff(before.Status, after.Status))
 			}
@@ -152,7 +153,7 @@ func TestTheVersionOfAListNeverFalls(t *testing.T) {
 	var versions []uint64
 	list := func() {
 		var list v1alpha1.WorkerImageList
-		p.ask(t, workerImages, asJSON).decode(t, &list)
+		p.wire.Get(t, workerImages, wire.JSON).Decode(t, &list)
 		versions = append(versions, version(t, list.ResourceVersion))
 	}
 	list()
@@ -180,27 +181,27 @@ func TestAWatchSelects(t *testing.T) {
 	setPhase := func(schematic, phase string) {
 		p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), fmt.Sprintf(`{"status":{"phase":%q}}`, phase), "status")
 	}
-	byName := p.watch(t, "&fieldSelector=metadata.name="+objects.NameOf("select-b"), asJSON)
-	byPhase := p.watch(t, "&fieldSelector=status.phase=Importing", asJSON)
-	equal(t, byName.next(t).image(t).Name, objects.NameOf("select-b"))
+	byName := p.watch(t, "&fieldSelector=metadata.name="+objects.NameOf("select-b"), wire.JSON)
+	byPhase := p.watch(t, "&fieldSelector=status.phase=Importing", wire.JSON)
+	equal(t, byName.Next(t).Image(t).Name, objects.NameOf("select-b"))
 
 	setPhase("select-a", "ImportInProgress")
 	p.awaitImage(t, objects.NameOf("select-a"), "Importing", func(image *v1alpha1.WorkerImage) bool { return image.Status.Phase == v1alpha1.WorkerImageImporting })
 	setPhase("select-b", "Failed")
-	f := byName.next(t)
+	f := byName.Next(t)
 	equal(t, f.Type, watch.Modified)
-	equal(t, f.image(t).Name, objects.NameOf("select-b"))
+	equal(t, f.Image(t).Name, objects.NameOf("select-b"))
 
-	entering := byPhase.next(t)
+	entering := byPhase.Next(t)
 	equal(t, entering.Type, watch.Added)
-	equal(t, entering.image(t).Name, objects.NameOf("select-a"))
+	equal(t, entering.Image(t).Name, objects.NameOf("select-a"))
 	setPhase("select-a", "Failed")
-	leaving := byPhase.next(t)
+	leaving := byPhase.Next(t)
 	equal(t, leaving.Type, watch.Deleted)
-	equal(t, leaving.image(t).Name, objects.NameOf("select-a"))
-	equal(t, leaving.image(t).Status.Phase, v1alpha1.WorkerImageImporting)
-	if version(t, leaving.image(t).ResourceVersion) <= version(t, entering.image(t).ResourceVersion) {
-		t.Errorf("%s leaves with version %s after it entered with %s", leaving.image(t).Name, leaving.image(t).ResourceVersion, entering.image(t).ResourceVersion)
+	equal(t, leaving.Image(t).Name, objects.NameOf("select-a"))
+	equal(t, leaving.Image(t).Status.Phase, v1alpha1.WorkerImageImporting)
+	if version(t, leaving.Image(t).ResourceVersion) <= version(t, entering.Image(t).ResourceVersion) {
+		t.Errorf("%s leaves with version %s after it entered with %s", leaving.Image(t).Name, leaving.Image(t).ResourceVersion, entering.Image(t).ResourceVersion)
 	}
 }
 
@@ -212,13 +213,13 @@ func TestProgressWithinOnePercentIsOneEvent(t *testing.T) {
 	before := p.awaitImage(t, objects.NameOf(schematic), "Importing", func(image *v1alpha1.WorkerImage) bool {
 		return image.Status.Phase == v1alpha1.WorkerImageImporting
 	})
-	events := p.watch(t, "&resourceVersion="+before.ResourceVersion, asJSON)
+	events := p.watch(t, "&resourceVersion="+before.ResourceVersion, wire.JSON)
 	for i := range 100 {
 		p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), fmt.Sprintf(`{"status":{"progress":"45.%02d%%"}}`, i), "status")
 	}
-	equal(t, *events.next(t).image(t).Status.Progress, int32(45))
+	equal(t, *events.Next(t).Image(t).Status.Progress, int32(45))
 	p.Patch(t, objects.DataVolumes, objects.Goldens, objects.NameOf(schematic), `{"status":{"progress":"46.00%"}}`, "status")
-	equal(t, *events.next(t).image(t).Status.Progress, int32(46))
+	equal(t, *events.Next(t).Image(t).Status.Progress, int32(46))
 }
 
 func TestAWatchOfNothingLivesAsLongAsItAskedTo(t *testing.T) {
@@ -226,8 +227,8 @@ func TestAWatchOfNothingLivesAsLongAsItAskedTo(t *testing.T) {
 	p := quietPlatform(t)
 	const asked = 20 * time.Second
 	began := time.Now()
-	events := p.watch(t, fmt.Sprintf("&fieldSelector=metadata.name=nothing&timeoutSeconds=%d", int(asked.Seconds())), asJSON)
-	f, err := events.within(await.Patience)
+	events := p.watch(t, fmt.Sprintf("&fieldSelector=metadata.name=nothing&timeoutSeconds=%d", int(asked.Seconds())), wire.JSON)
+	f, err := events.Within(await.Patience)
 	if !errors.Is(err, io.EOF) {
 		t.Errorf("it ends with %v %v", f, err)
 	}
@@ -243,16 +244,16 @@ func TestManyWatchesCostTheClusterNothing(t *testing.T) {
 	p.createGolden(t, objects.NewGolden(schematic))
 	before := p.awaitImage(t, name, "there", exists)
 	asked := len(p.audit(t).by(serverUser))
-	var all []*stream
+	var all []*wire.Watch
 	for range count {
-		all = append(all, p.watch(t, "&resourceVersion="+before.ResourceVersion, asJSON))
+		all = append(all, p.watch(t, "&resourceVersion="+before.ResourceVersion, wire.JSON))
 	}
 	p.Patch(t, objects.DataVolumes, objects.Goldens, name, `{"status":{"phase":"ImportInProgress"}}`, "status")
 	for _, events := range all {
-		equal(t, events.next(t).image(t).Status.Phase, v1alpha1.WorkerImageImporting)
+		equal(t, events.Next(t).Image(t).Status.Phase, v1alpha1.WorkerImageImporting)
 	}
-	if a := p.ask(t, group, asJSON); a.status != http.StatusOK {
-		t.Errorf("discovery answers %d with %d watches open", a.status, count)
+	if a := p.wire.Get(t, group, wire.JSON); a.Status != http.StatusOK {
+		t.Errorf("discovery answers %d with %d watches open", a.Status, count)
 	}
 	// Admission reads the schemas of the cluster every few seconds, whatever is asked.
 	more := slices.DeleteFunc(p.audit(t).by(serverUser)[asked:], func(e auditEvent) bool { return strings.HasPrefix(e.URI, "/openapi/") })

@@ -20,7 +20,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,6 +32,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 const (
@@ -149,31 +149,17 @@ func named(schematic, labels string) string {
 }
 
 // post sends a manifest as YAML and does not try again.
-func (p *platform) post(t *testing.T, query, manifest string) answer {
+func (p *platform) post(t *testing.T, query, manifest string) wire.Answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.RESTConfig().Host+workerImages+query, strings.NewReader(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", asYAML)
-	response, err := p.http.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{status: response.StatusCode, header: response.Header, body: body}
+	return p.wire.Send(t, http.MethodPost, workerImages+query, http.Header{"Content-Type": {wire.YAML}}, manifest)
 }
 
 // message is what an answer that is a Status says.
-func (a answer) message(t *testing.T) string {
+func message(t *testing.T, a wire.Answer) string {
 	t.Helper()
 	var status metav1.Status
-	if err := json.Unmarshal(a.body, &status); err != nil {
-		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	if err := json.Unmarshal(a.Body, &status); err != nil {
+		t.Fatalf("%d %s: %v", a.Status, a.Body, err)
 	}
 	return status.Message
 }
