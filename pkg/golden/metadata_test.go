@@ -105,3 +105,23 @@ func TestMetadataThatCannotBeReadCountsAsNone(t *testing.T) {
 		})
 	}
 }
+
+func TestMetadataIsThatOfTheDataVolumeAndWithoutOneThatOfTheClaim(t *testing.T) {
+	ofDataVolume, ofClaim := Metadata{Labels: map[string]string{"on": "datavolume"}}, Metadata{Labels: map[string]string{"on": "claim"}}
+	for name, test := range map[string]struct {
+		dv    *DataVolume
+		claim *Claim
+		want  Metadata
+	}{
+		"both": {dv: &DataVolume{Metadata: ofDataVolume}, claim: &Claim{Metadata: ofClaim}, want: ofDataVolume},
+		"a DataVolume with nothing set hides what its claim was made with": {dv: &DataVolume{}, claim: &Claim{Metadata: ofClaim}},
+		"a claim alone": {claim: &Claim{Metadata: ofClaim}, want: ofClaim},
+		"neither":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, MetadataOf(test.dv, test.claim)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

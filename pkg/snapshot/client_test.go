@@ -106,6 +106,29 @@ func TestADeletionNeedsItsPreconditions(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotThereCannotBeWritten(t *testing.T) {
+	client := emptySnapshot().DataVolumes(goldens)
+	if _, err := client.Update(t.Context(), dataVolume(memoryOnly), metav1.UpdateOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the update: %v", err)
+	}
+	if err := client.Delete(t.Context(), memoryOnly, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the deletion: %v", err)
+	}
+}
+
+func TestAnObjectOfTheWrongTypeIsRefused(t *testing.T) {
+	client := emptySnapshot().Claims(goldens)
+	claim := &unstructured.Unstructured{Object: map[string]any{"spec": "of the wrong type"}}
+	claim.SetGroupVersionKind(claimKind)
+	claim.SetName(memoryOnly)
+	if _, err := client.Create(t.Context(), claim, metav1.CreateOptions{}); !apierrors.IsBadRequest(err) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := client.Get(t.Context(), memoryOnly, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was refused is there: %v", err)
+	}
+}
+
 func TestADryRunLeavesNothing(t *testing.T) {
 	client := emptySnapshot().DataVolumes(goldens)
 	all := []string{metav1.DryRunAll}

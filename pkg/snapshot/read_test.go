@@ -17,6 +17,7 @@ limitations under the License.
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -216,6 +218,24 @@ func TestAnErrorNamesTheFileTheDocumentAndWhatIsWrong(t *testing.T) {
 
 func TestAPathThatDoesNotExistIsAnError(t *testing.T) {
 	if _, err := read([]string{filepath.Join(t.TempDir(), "nowhere")}, nil); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestALinkThatLeadsNowhereIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Symlink("nowhere", filepath.Join(folder, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "link.yaml") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestStandardInputThatBreaksIsAnError(t *testing.T) {
+	broken := errors.New("the other end of the pipe is gone")
+	_, err := Open(t.Context(), []string{"-"}, iotest.ErrReader(broken))
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("error %v", err)
 	}
 }

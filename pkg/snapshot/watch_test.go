@@ -183,6 +183,37 @@ func TestAFileThatCannotBeReadChangesNothing(t *testing.T) {
 	f.expect(watch.Added, "talos-worker-bbb-v1.13.6")
 }
 
+func TestEverythingIsReadAgainWhenEventsWereLost(t *testing.T) {
+	log := &lines{change: make(chan struct{}, 1)}
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(2)))
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+	folder := t.TempDir()
+	s, err := Open(ctx, []string{folder}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	var running sync.WaitGroup
+	running.Go(func() { s.follow(ctx, watcher) })
+	defer running.Wait()
+	defer cancel()
+	f := &followed{t: t, log: log}
+	f.waitForLog("Read the snapshot again")
+
+	// The folder is not watched any more, so that the file is found for no other reason.
+	if err := watcher.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	write(t, folder, "golden.yaml", goldenManifest)
+	watcher.Errors <- fsnotify.ErrEventOverflow
+	f.waitForLog("may have been missed")
+	f.waitForLog(`"Read the snapshot again" objects=1`)
+}
+
 func TestStandardInputStays(t *testing.T) {
 	folder := t.TempDir()
 	f := follow(t, goldenManifest, "-", folder)
