@@ -1,4 +1,5 @@
-# The server and nothing else: no shell, no libraries. It is cross-compiled, so that no architecture is emulated.
+# The server, its licence and those of what it is linked with, and nothing else: no shell, no libraries. It is
+# cross-compiled, so that no architecture is emulated.
 #
 #   make image
 
@@ -6,6 +7,8 @@ FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS=linux
 ARG TARGETARCH
 ARG LDFLAGS
+# Where modules come from, if not from the default.
+ARG GOPROXY
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -23,6 +26,7 @@ LABEL org.opencontainers.image.title="workerimage-apiserver" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /workerimage-apiserver /workerimage-apiserver
+COPY LICENSE THIRD_PARTY_NOTICES /licenses/
 # A number, since there are no names here: only of a number can a node tell that it is not root.
 USER 65532:65532
 ENTRYPOINT ["/workerimage-apiserver"]

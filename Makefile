@@ -30,6 +30,7 @@ SERVER := _output/bin/workerimage-apiserver
 STACK := _output/bin/stack
 PICKER := _output/bin/picker
 PROVIDER := _output/bin/terraform-provider-workerimage
+GO_LICENSES := _output/bin/go-licenses
 PROVIDER_E2E := ./test/terraform/...
 PACKAGES := ./cmd/... ./pkg/... ./hack/... ./examples/... ./test/cases/... ./test/model/...
 # Where the rules are: those that are pure (.golangci.yaml holds them to it), and those that feed them and hand on what they say.
@@ -90,11 +91,14 @@ e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has
 # Any of the three will do; the first that is there is used.
 CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(shell command -v $(tool))))
 IMAGE ?= ghcr.io/cozystack/workerimage-apiserver:$(VERSION)
+PLATFORM ?= linux/$(shell go env GOHOSTARCH)
+# Older releases of podman and buildah do not say where they build; docker knows better than this.
+BUILD_PLATFORM = $(if $(filter-out %docker,$(CONTAINER_TOOL)),--build-arg BUILDPLATFORM=linux/$(shell go env GOHOSTARCH))
 
 .PHONY: image
 image: ## Build the image with docker, podman or buildah. IMAGE names it, PLATFORM=linux/arm64 is for another machine.
 	@test -n "$(CONTAINER_TOOL)" || { echo "docker, podman or buildah is needed to build an image." >&2; exit 1; }
-	$(CONTAINER_TOOL) build $(if $(PLATFORM),--platform $(PLATFORM)) --tag $(IMAGE) --build-arg VERSION=$(VERSION) \
+	$(CONTAINER_TOOL) build --platform $(PLATFORM) $(BUILD_PLATFORM) $(if $(GOPROXY),--build-arg GOPROXY) --tag $(IMAGE) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) --build-arg LDFLAGS='$(LDFLAGS)' .
 
 .PHONY: image-layout
@@ -173,12 +177,22 @@ alerts: $(PROMTOOL) ## Test the alerts, and hold alerts, runbooks and dashboard 
 	$(PROMTOOL) test rules hack/observability/*.test.yaml
 	cd hack/observability && go test -count=1 ./...
 
+# Permissive licences; and in the provider, whose libraries are HashiCorp's, one that asks for changes of their files only.
+LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
+# It warns of assembly, which might import something and does not.
+CHECK_LICENSES = $(abspath $(GO_LICENSES)) check --ignore $(MODULE) --logtostderr=false --stderrthreshold=ERROR --log_file=/dev/null
+
+.PHONY: licenses
+licenses: $(GO_LICENSES) ## Check the licences of all that is linked into the server and the Terraform provider.
+	@$(CHECK_LICENSES) --allowed_licenses $(LICENSES) ./cmd/workerimage-apiserver
+	@cd terraform && $(CHECK_LICENSES) --allowed_licenses $(LICENSES),MPL-2.0 ./cmd/terraform-provider-workerimage
+
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
 	$(GOVULNCHECK) ./cmd/... ./pkg/...
 
 .PHONY: generate
-generate: $(HELM) $(CRD_REF_DOCS) ## Generate what follows from the types, the chart and the Terraform provider: code, clients, manifests, reference pages.
+generate: $(HELM) $(CRD_REF_DOCS) $(GO_LICENSES) ## Generate what follows from the types, the chart, the Terraform provider and go.mod: code, clients, manifests, reference pages, notices.
 	hack/update-codegen.sh
 	$(CRD_REF_DOCS) --source-path=pkg/apis/images/v1alpha1 --config=hack/api-reference.yaml --renderer=markdown \
 		--log-level=ERROR --output-path=docs/api-reference.md
@@ -186,15 +200,18 @@ generate: $(HELM) $(CRD_REF_DOCS) ## Generate what follows from the types, the c
 	hack/update-terraform-docs.sh
 	go run ./hack/chartdocs artifacts/chart
 	HELM=$(HELM) hack/update-manifests.sh
+	GO_LICENSES=$(abspath $(GO_LICENSES)) hack/update-notices.sh
 
 # Go decides whether there is anything to build.
-.PHONY: $(STACK) $(PICKER) $(PROVIDER)
+.PHONY: $(STACK) $(PICKER) $(PROVIDER) $(GO_LICENSES)
 $(STACK):
 	@go build -o $@ ./hack/stack
 $(PICKER):
 	@go build -o $@ ./examples/picker/server
 $(PROVIDER):
 	@cd terraform && CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION:v%=%)' -o $(abspath $@) ./cmd/terraform-provider-workerimage
+$(GO_LICENSES):
+	@go build -C hack/licenses -o $(abspath $@) github.com/google/go-licenses/v2
 
 $(NODE_MODULES): examples/picker/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20.19 or newer." >&2; exit 1; }

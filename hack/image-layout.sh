@@ -44,11 +44,13 @@ fail() {
 manifests=()
 for arch in "${platforms[@]}"; do
   root="${scratch}/${arch}"
-  mkdir "${root}"
+  mkdir "${root}" "${root}/licenses"
   CGO_ENABLED=0 GOOS=linux GOARCH="${arch}" go build -trimpath -ldflags "-s -w ${LDFLAGS}" \
     -o "${root}/workerimage-apiserver" ./cmd/workerimage-apiserver
+  cp LICENSE THIRD_PARTY_NOTICES "${root}/licenses/"
   # Equal inputs make equal layers.
-  tar --create --file "${root}.tar" --directory "${root}" --sort=name --owner=0 --group=0 --mtime=@0 --mode=0755 workerimage-apiserver
+  tar --create --file "${root}.tar" --directory "${root}" --sort=name --owner=0 --group=0 --mtime=@0 --mode=u=rwX,go=rX \
+    licenses workerimage-apiserver
   "${CRANE}" append --oci-empty-base --new_layer "${root}.tar" --new_tag "${image}:bare-${arch}" 2>>"${scratch}/crane.log" ||
     fail "for ${arch} cannot be put together: $(<"${scratch}/crane.log")"
   labels=()
@@ -72,7 +74,8 @@ for arch in "${platforms[@]}"; do
     "${scratch}/${arch}/workerimage-apiserver" 2>>"${scratch}/sbom.log" || fail "for ${arch} has no bill of materials: $(<"${scratch}/sbom.log")"
 done
 
-# What is in it, against what a node expects.
+# What is in it, against what a node and a lawyer expect.
+readonly expected=$'licenses/\nlicenses/LICENSE\nlicenses/THIRD_PARTY_NOTICES\nworkerimage-apiserver'
 for arch in "${platforms[@]}"; do
   config="$("${CRANE}" config --platform "linux/${arch}" "${image}:all")"
   grep --quiet "\"architecture\":\"${arch}\"" <<<"${config}" || fail "for ${arch} is for something else: ${config}"
@@ -80,6 +83,6 @@ for arch in "${platforms[@]}"; do
   grep --quiet '"Entrypoint":\["/workerimage-apiserver"\]' <<<"${config}" || fail "for ${arch} starts something else: ${config}"
   grep --quiet "\"org.opencontainers.image.version\":\"${VERSION}\"" <<<"${config}" || fail "for ${arch} bears another version: ${config}"
   files="$("${CRANE}" export --platform "linux/${arch}" "${image}:all" - | tar --list)"
-  [[ "${files}" == workerimage-apiserver ]] || fail "for ${arch} holds ${files}"
+  [[ "${files}" == "${expected}" ]] || fail "for ${arch} holds ${files}"
 done
 echo "${out}/layout: linux/$(IFS=,; echo "${platforms[*]}"), each with its sbom-*.cdx.json"
