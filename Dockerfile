@@ -8,7 +8,7 @@ ARG TARGETOS=linux
 ARG TARGETARCH
 ARG LDFLAGS
 # Where modules come from, if not from the default.
-ARG GOPROXY
+ARG GOPROXY=""
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

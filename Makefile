@@ -8,6 +8,7 @@ SHELL := /bin/bash
 CACHE := $(or $(WORKERIMAGE_CACHE),$(XDG_CACHE_HOME),$(HOME)/.cache)/workerimage-apiserver
 
 GOLANGCI_LINT_VERSION := v2.15.0
+ACTIONLINT_VERSION := v1.7.12
 GOVULNCHECK_VERSION := v1.9.0
 HELM_VERSION := v4.3.2
 CRD_REF_DOCS_VERSION := v0.2.0
@@ -15,6 +16,7 @@ CRANE_VERSION := v0.22.1
 CYCLONEDX_GOMOD_VERSION := v1.10.0
 PROMTOOL_VERSION := v0.316.0
 GOLANGCI_LINT := $(CACHE)/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
+ACTIONLINT := $(CACHE)/tools/actionlint-$(ACTIONLINT_VERSION)
 GOVULNCHECK := $(CACHE)/tools/govulncheck-$(GOVULNCHECK_VERSION)
 HELM := $(CACHE)/tools/helm-$(HELM_VERSION)
 CRD_REF_DOCS := $(CACHE)/tools/crd-ref-docs-$(CRD_REF_DOCS_VERSION)
@@ -90,7 +92,8 @@ e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has
 
 # Any of the three will do; the first that is there is used.
 CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(shell command -v $(tool))))
-IMAGE ?= ghcr.io/cozystack/workerimage-apiserver:$(VERSION)
+REPOSITORY ?= ghcr.io/cozystack/workerimage-apiserver
+IMAGE ?= $(REPOSITORY):$(VERSION)
 PLATFORM ?= linux/$(shell go env GOHOSTARCH)
 # Older releases of podman and buildah do not say where they build; docker knows better than this.
 BUILD_PLATFORM = $(if $(filter-out %docker,$(CONTAINER_TOOL)),--build-arg BUILDPLATFORM=linux/$(shell go env GOHOSTARCH))
@@ -104,6 +107,14 @@ image: ## Build the image with docker, podman or buildah. IMAGE names it, PLATFO
 .PHONY: image-layout
 image-layout: $(CRANE) $(CYCLONEDX_GOMOD) ## The same for all platforms without a daemon, as an OCI layout in _output/image, with bills of materials.
 	CRANE=$(CRANE) CYCLONEDX_GOMOD=$(CYCLONEDX_GOMOD) VERSION=$(VERSION) REVISION=$$(git rev-parse HEAD) LDFLAGS='$(LDFLAGS)' hack/image-layout.sh
+
+# Where charts go, and what signs.
+CHARTS ?= ghcr.io/cozystack/charts
+COSIGN ?= cosign
+
+.PHONY: publish
+publish: $(CRANE) $(HELM) ## Push what `make image-layout` built and the chart, and sign them. The workflow of releases does this.
+	CRANE=$(CRANE) HELM=$(HELM) COSIGN=$(COSIGN) VERSION=$(VERSION) REPOSITORY=$(REPOSITORY) CHARTS=$(CHARTS) hack/publish.sh
 
 .PHONY: chart
 chart: $(HELM) ## Lint the chart, render it with several values, and check what comes out.
@@ -163,13 +174,11 @@ bench-micro: ## Benchmarks of single packages. They report, and judge nothing.
 	go test -run '^$$' -bench . -benchmem ./pkg/inventory/... ./pkg/registry/... ./pkg/storage/... ./pkg/projection/...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## golangci-lint and a tidy go.mod.
+lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## golangci-lint, tidy modules, licence headers, scripts and workflows.
 	$(GOLANGCI_LINT) run --timeout 30m
 	cd terraform && $(GOLANGCI_LINT) run --timeout 30m
 	cd hack/observability && $(GOLANGCI_LINT) run --timeout 30m
-	go mod tidy -diff
-	cd terraform && go mod tidy -diff
-	cd hack/observability && go mod tidy -diff
+	ACTIONLINT=$(ACTIONLINT) hack/verify.sh
 
 .PHONY: alerts
 alerts: $(PROMTOOL) ## Test the alerts, and hold alerts, runbooks and dashboard against the metrics.
@@ -187,9 +196,15 @@ licenses: $(GO_LICENSES) ## Check the licences of all that is linked into the se
 	@$(CHECK_LICENSES) --allowed_licenses $(LICENSES) ./cmd/workerimage-apiserver
 	@cd terraform && $(CHECK_LICENSES) --allowed_licenses $(LICENSES),MPL-2.0 ./cmd/terraform-provider-workerimage
 
+VULNDB ?= https://vuln.go.dev
+
 .PHONY: vuln
-vuln: $(GOVULNCHECK) ## govulncheck. Needs the database at vuln.go.dev.
-	$(GOVULNCHECK) ./cmd/... ./pkg/...
+vuln: $(GOVULNCHECK) ## govulncheck of the server and the Terraform provider. Needs the database at vuln.go.dev, or a mirror: VULNDB=...
+	@mkdir -p _output
+	@for program in ./cmd/workerimage-apiserver terraform/cmd/terraform-provider-workerimage; do \
+		$(GOVULNCHECK) -C $$program -db $(VULNDB) . 2>_output/vuln.log || { status=$$?; cat _output/vuln.log >&2; \
+			! grep --quiet 'fetching vulnerabilities' _output/vuln.log || echo "Cannot reach $(VULNDB): nothing has been checked." >&2; exit $$status; }; \
+	done
 
 .PHONY: generate
 generate: $(HELM) $(CRD_REF_DOCS) $(GO_LICENSES) ## Generate what follows from the types, the chart, the Terraform provider and go.mod: code, clients, manifests, reference pages, notices.
@@ -221,6 +236,10 @@ $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION) (about three minutes on two cores, once)."
 	GOBIN=$(CACHE)/tools/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv $(CACHE)/tools/build/golangci-lint $@
+
+$(ACTIONLINT):
+	GOBIN=$(CACHE)/tools/build CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	mv $(CACHE)/tools/build/actionlint $@
 
 $(GOVULNCHECK):
 	GOBIN=$(CACHE)/tools/build go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)

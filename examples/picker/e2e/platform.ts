@@ -1,8 +1,24 @@
+/*
+Copyright The Cozystack Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { access, constants, mkdir, readFile, rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -70,14 +86,23 @@ export default async function setup(project: TestProject) {
   return tearDown;
 }
 
+/** Returns the browser that $CHROMIUM names, or else the first on the PATH. */
 async function findChromium(): Promise<string> {
-  const path = process.env.CHROMIUM || '/usr/bin/chromium';
-  try {
-    await access(path, constants.X_OK);
-  } catch {
-    throw new Error(`there is no browser at ${path}: install Debian's package chromium, or set CHROMIUM to one`);
+  const directories = (process.env.PATH ?? '').split(delimiter);
+  const onPath = ['chromium', 'google-chrome'].flatMap((name) => directories.map((directory) => join(directory, name)));
+  for (const path of process.env.CHROMIUM ? [process.env.CHROMIUM] : onPath) {
+    try {
+      await access(path, constants.X_OK);
+      return path;
+    } catch {
+      // The next one may be there.
+    }
   }
-  return path;
+  throw new Error(
+    process.env.CHROMIUM
+      ? `there is no browser at ${process.env.CHROMIUM}, which CHROMIUM names`
+      : "there is neither chromium nor google-chrome: install Debian's package chromium, or set CHROMIUM to a browser",
+  );
 }
 
 function startStack(): ChildProcess {
