@@ -75,7 +75,7 @@ for arch in "${platforms[@]}"; do
 done
 
 # What is in it, against what a node and a lawyer expect.
-readonly expected=$'licenses/\nlicenses/LICENSE\nlicenses/THIRD_PARTY_NOTICES\nworkerimage-apiserver'
+readonly expected=$'licenses\nlicenses/LICENSE\nlicenses/THIRD_PARTY_NOTICES\nworkerimage-apiserver'
 for arch in "${platforms[@]}"; do
   config="$("${CRANE}" config --platform "linux/${arch}" "${image}:all")"
   grep --quiet "\"architecture\":\"${arch}\"" <<<"${config}" || fail "for ${arch} is for something else: ${config}"
