@@ -25,7 +25,6 @@ tofu="$(go run ./hack/stack opentofu)"
 scratch="$(mktemp -d)"
 trap 'rm -rf "${scratch}"' EXIT
 
-"${tofu}" fmt -recursive terraform/examples >/dev/null
 go build -C terraform -o "${scratch}/" ./cmd/terraform-provider-workerimage
 
 cat > "${scratch}/tofu.rc" <<RC
@@ -36,7 +35,10 @@ provider_installation {
 }
 RC
 cp terraform/examples/provider/provider.tf "${scratch}/"
-TF_CLI_CONFIG_FILE="${scratch}/tofu.rc" "${tofu}" -chdir="${scratch}" providers schema -json |
+# The configuration of whoever runs this is none of it.
+export TF_CLI_CONFIG_FILE="${scratch}/tofu.rc"
+"${tofu}" fmt -recursive terraform/examples >/dev/null
+"${tofu}" -chdir="${scratch}" providers schema -json |
   sed 's#registry.opentofu.org/cozystack/workerimage#registry.terraform.io/hashicorp/workerimage#' > "${scratch}/schema.json"
 
 go -C terraform/tools tool tfplugindocs generate --provider-dir .. --provider-name workerimage \
