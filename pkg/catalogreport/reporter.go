@@ -63,13 +63,13 @@ func New(name types.NamespacedName, recorder record.EventRecorder) *Reporter {
 // Report tells what became of a catalog.
 func (r *Reporter) Report(ctx context.Context, report inventory.CatalogReport) {
 	r.metrics.set(report)
-	klog.FromContext(ctx).Info("Read the catalog", "configMap", r.name, "isThere", report.UID != "", "isCatalog", report.Err == "",
-		"entries", len(report.Catalog.Entries), "rejected", len(report.Catalog.Rejected))
 	if report.Err != "" {
 		// What the catalog in force rejects was reported when it was read.
 		r.warn(ctx, report.UID, ReasonInvalid, report.Err+"; the last good catalog stays in force")
 		return
 	}
+	klog.FromContext(ctx).Info("Read the catalog", "configMap", r.name, "isThere", report.UID != "",
+		"entries", len(report.Catalog.Entries), "rejected", len(report.Catalog.Rejected))
 	for _, warning := range report.Catalog.Warnings {
 		r.warn(ctx, report.UID, ReasonWarning, warning)
 	}

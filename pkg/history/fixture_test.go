@@ -34,6 +34,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/storage/memory"
@@ -44,6 +46,7 @@ var errGone = errors.New("connection refused")
 // cluster is several replicas and what they would find.
 type cluster struct {
 	*testing.T
+	logger   klog.Logger
 	lease    lease
 	mu       sync.Mutex // is held to change replicas, and to read them elsewhere than in the test
 	replicas map[string]*replica
@@ -51,7 +54,8 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, addresses ...string) *cluster {
-	c := &cluster{T: t, replicas: map[string]*replica{}}
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(1)))
+	c := &cluster{T: t, logger: logger, replicas: map[string]*replica{}}
 	for _, address := range addresses {
 		c.start(address)
 	}
@@ -83,7 +87,7 @@ func (c *cluster) start(address string) *replica {
 		Log: log, Resource: schema.GroupResource{Resource: "pods"}, Prefix: "/pods",
 		NewFunc: func() runtime.Object { return &example.Pod{} },
 	})
-	alive, stop := context.WithCancel(context.Background())
+	alive, stop := context.WithCancel(klog.NewContext(context.Background(), c.logger))
 	r.down, r.stop = alive.Done(), stop
 	c.mu.Lock()
 	c.replicas[address] = r
@@ -105,6 +109,17 @@ func (c *cluster) kill(address string) {
 	c.mu.Unlock()
 	r.stop()
 	r.ended.Wait()
+}
+
+// logged is how many lines say so.
+func (c *cluster) logged(message string) int {
+	count := 0
+	for _, entry := range c.logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+		if entry.Message == message {
+			count++
+		}
+	}
+	return count
 }
 
 // found tells all replicas what is there at name; nothing where label is empty.

@@ -66,6 +66,9 @@ func addressOf(identity string) string {
 type Replicator struct {
 	config Config
 
+	// unreached is the leader of which the log says that it cannot be followed. It belongs to Run.
+	unreached string
+
 	mu      sync.Mutex
 	leader  string
 	changed chan struct{} // closed and replaced when the leader is another
@@ -106,11 +109,23 @@ func (r *Replicator) Run(ctx context.Context) {
 
 // follow follows the leader until there is another or it does not answer. It returns whether it did answer.
 func (r *Replicator) follow(ctx context.Context, leader string, changed <-chan struct{}) (answered bool) {
-	logger := klog.FromContext(ctx)
+	answered, err := r.tryToFollow(ctx, leader, changed)
+	logger := klog.FromContext(ctx).V(1).WithValues("replica", leader)
+	switch {
+	case answered:
+		r.unreached = ""
+		logger.Info("Not following another replica any more", "err", err)
+	case r.unreached != leader:
+		r.unreached = leader
+		logger.Info("Cannot follow another replica, will try again", "err", err)
+	}
+	return answered
+}
+
+func (r *Replicator) tryToFollow(ctx context.Context, leader string, changed <-chan struct{}) (answered bool, err error) {
 	feeds, err := r.config.Peer(ctx, addressOf(leader))
 	if err != nil {
-		logger.V(1).Info("Cannot follow another replica", "replica", leader, "err", err)
-		return false
+		return false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -123,9 +138,7 @@ func (r *Replicator) follow(ctx context.Context, leader string, changed <-chan s
 		case <-ctx.Done():
 		}
 	})
-	answered, err = follow(ctx, feeds, r.config.Journal)
-	logger.V(1).Info("Not following another replica any more", "replica", leader, "answered", answered, "err", err)
-	return answered
+	return follow(ctx, feeds, r.config.Journal)
 }
 
 func (r *Replicator) lead(ctx context.Context) {

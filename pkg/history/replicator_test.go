@@ -88,6 +88,33 @@ func TestTheHistoryGoesOnWhenTheReplicaThatOrdersIsGone(t *testing.T) {
 	})
 }
 
+// It is tried several times a second, for as long as it has the Lease.
+func TestTheLogSaysOnceThatAReplicaCannotBeFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		c.complete()
+		<-time.After(longEnough)
+		const lost, unreached = "Not following another replica any more", "Cannot follow another replica, will try again"
+		before := c.logged(unreached)
+		for turn, address := range []string{"a", "b"} {
+			c.kill(address)
+			<-time.After(longEnough)
+			if got := c.logged(lost); got > turn+1 {
+				t.Errorf("after %d deaths %d lines say that nobody is followed any more", turn+1, got)
+			}
+			if got := c.logged(unreached) - before; got > turn+1 {
+				t.Errorf("after %d deaths %d lines say that nobody can be followed", turn+1, got)
+			}
+			c.start(address)
+			c.complete()
+			<-time.After(longEnough)
+		}
+		if c.logged(lost) == 0 || c.logged(unreached) == before {
+			t.Error("nothing is said of a leader that dies")
+		}
+	})
+}
+
 // Who gets the Lease of one that is gone is a matter of chance between those that stand for election.
 func TestAReplicaThatComesBackBeginsNoNewHistory(t *testing.T) {
 	for range 20 {

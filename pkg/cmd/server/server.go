@@ -26,7 +26,9 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
 	"k8s.io/component-base/version/verflag"
+	"k8s.io/klog/v2"
 )
 
 // NewCommand returns the command that serves until ctx is done.
@@ -70,6 +72,8 @@ func NewCommand(ctx context.Context) *cobra.Command {
 }
 
 func run(ctx context.Context, o *Options) error {
+	logger := klog.FromContext(ctx)
+	logger.Info("Starting", "version", version.Get().GitVersion)
 	config, err := o.Config(ctx)
 	if err != nil {
 		return err
@@ -78,5 +82,9 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the server: %w", err)
 	}
-	return server.Run(ctx)
+	if err := server.Run(ctx); err != nil {
+		return err
+	}
+	logger.Info("Stopped")
+	return nil
 }

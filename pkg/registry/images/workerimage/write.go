@@ -28,8 +28,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/klog/v2"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
@@ -192,7 +194,7 @@ func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteO
 		rehearsal := options != nil && dryrun.IsDryRun(options.DryRun)
 		if err := guard(image, shown.(*images.WorkerImage)); err != nil {
 			if !rehearsal {
-				r.observer.RefusedDelete(whyNotDeletable(image))
+				r.noteRefusal(ctx, image)
 			}
 			return err
 		}
@@ -218,6 +220,16 @@ func guard(image, shown *images.WorkerImage) error {
 		}
 	}
 	return apierrors.NewConflict(images.Resource("workerimages"), image.Name, errors.New(why))
+}
+
+// noteRefusal leaves a trace of who would have deleted an image. It names none of those that need it.
+func (r *REST) noteRefusal(ctx context.Context, image *images.WorkerImage) {
+	reason, name := whyNotDeletable(image), ""
+	if user, ok := genericapirequest.UserFrom(ctx); ok {
+		name = user.GetName()
+	}
+	klog.FromContext(ctx).Info("Refused to delete an image", "image", image.Name, "reason", reason, "user", name)
+	r.observer.RefusedDelete(reason)
 }
 
 // whyNotDeletable is the reason of the condition Deletable; empty where there is no such condition.
