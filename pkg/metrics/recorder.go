@@ -18,6 +18,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -93,10 +94,11 @@ type counted struct {
 	answers    *counter[string]
 }
 
-// Authorize passes a question on, and counts its answer.
+// Authorize passes a question on, and counts its answer unless nobody waits for it any more.
 func (c counted) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, reason, err := c.authorizer.Authorize(ctx, a)
 	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 	case err != nil:
 		c.answers.add(answerFailed)
 	case decision == authorizer.DecisionAllow:

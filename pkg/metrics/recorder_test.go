@@ -50,6 +50,14 @@ func TestQuestionsByAnswer(t *testing.T) {
 			t.Errorf("%s: it is not counted as %s", test.name, test.want)
 		}
 	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	asked := r.Authorizer(authorizer.AuthorizerFunc(func(ctx context.Context, _ authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionNoOpinion, "", ctx.Err()
+	}))
+	if _, _, err := asked.Authorize(gone, authorizer.AttributesRecord{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("who has left is answered %v", err)
+	}
 	check(t, r, nothing(), "workerimage_view_questions_total", `workerimage_view_questions_total{answer="allowed"} 1
 workerimage_view_questions_total{answer="denied"} 2
 workerimage_view_questions_total{answer="failed"} 2

@@ -106,13 +106,20 @@ func newCatalog(document string) *unstructured.Unstructured {
 // useClaims has it label and retire a claim that is all that is left of a golden.
 func (p *platform) useClaims(t *testing.T) {
 	t.Helper()
-	claim := objects.NewClaim("left", "")
-	claim.SetAnnotations(map[string]string{"cdi.kubevirt.io/storage.populatedFor": objects.NameOf("left")})
+	claim := p.createBoundClaim(t, "left")
+	p.label(t, claim)
+	p.retire(t, claim)
+}
+
+// createBoundClaim makes a golden that is Ready though nobody fills claims here, and returns its name.
+func (p *platform) createBoundClaim(t *testing.T, schematic string) string {
+	t.Helper()
+	claim := objects.NewClaim(schematic, "")
+	claim.SetAnnotations(map[string]string{"cdi.kubevirt.io/storage.populatedFor": objects.NameOf(schematic)})
 	p.Create(t, objects.Claims, claim)
 	p.Patch(t, objects.Claims, objects.Goldens, claim.GetName(), `{"status":{"phase":"Bound"}}`, "status")
-	p.awaitImage(t, claim.GetName(), "there", exists)
-	p.label(t, claim.GetName())
-	p.retire(t, claim.GetName())
+	p.awaitReady(t, claim.GetName())
+	return claim.GetName()
 }
 
 // useEvents has it say again, in the Event that said so before, that a text is no catalog.

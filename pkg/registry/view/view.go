@@ -18,6 +18,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -285,8 +286,12 @@ func (c *Caller) ask(ctx context.Context, namespaces []string) (allowed []bool, 
 	return allowed, failures[i]
 }
 
-// logFailure tells at default verbosity what kind of error it was: the error itself may name a namespace.
+// logFailure tells at default verbosity what kind of error it was: the error itself may name a namespace. From a caller
+// who has left nothing is hidden.
 func logFailure(ctx context.Context, err error) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
 	logger := klog.FromContext(ctx)
 	logger.Info("Pools are hidden from a caller, because the question what it may see is not answered", "reason", apierrors.ReasonForError(err))
 	logger.V(4).Info("A question about what a caller may see failed", "err", err)

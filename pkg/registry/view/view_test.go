@@ -121,6 +121,21 @@ func TestAnErrorOfTheAuthorizerHides(t *testing.T) {
 	}
 }
 
+// Guards: the caller who has left, in logFailure.
+func TestNothingIsHiddenFromWhoHasLeft(t *testing.T) {
+	f := newFixture(t)
+	f.set(t, "v1.0.0", "tenant-a/k1")
+	var log bytes.Buffer
+	ctx, leave := context.WithCancel(klog.NewContext(as(t, "anna"), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
+	f.authorizer.hold = func(context.Context) { leave() }
+	f.authorizer.fail(context.Canceled)
+	// What is answered, nobody sees.
+	_, _ = f.Get(ctx, nameOf("v1.0.0"), &metav1.GetOptions{})
+	if ctx.Err() == nil || log.Len() > 0 {
+		t.Errorf("with %v logged %q", ctx.Err(), log.String())
+	}
+}
+
 // Guards: that a list asks about its namespaces together, and parallelQuestions.
 func TestAListAsksOnceAboutEachNamespaceAndSomeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
