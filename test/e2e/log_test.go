@@ -18,6 +18,7 @@ import (
 	"github.com/cozystack/workerimage-apiserver/test/await"
 	"github.com/cozystack/workerimage-apiserver/test/objects"
 	"github.com/cozystack/workerimage-apiserver/test/stack"
+	"github.com/cozystack/workerimage-apiserver/test/wire"
 )
 
 // logged is what the log says of a step. The stack is the test's own, and nobody else moves anything.
@@ -146,10 +147,10 @@ func (p *platform) rest(t *testing.T) {
 	p.Create(t, objects.Pools, objects.NewPool("tenant-a", "resting", "md0", "replicated", "resting"))
 	tenant := p.as(t, "tenant-a")
 	for i := range requests / 4 {
-		p.ask(t, workerImages, asJSON)
-		tenant.ask(t, workerImages+"/"+claim, asJSON)
-		tenant.ask(t, fmt.Sprintf("%s/no-such-image-%d", workerImages, i), asJSON)
-		tenant.watch(t, "", asJSON).stop()
+		p.wire.Get(t, workerImages, wire.JSON)
+		tenant.wire.Get(t, workerImages+"/"+claim, wire.JSON)
+		tenant.wire.Get(t, fmt.Sprintf("%s/no-such-image-%d", workerImages, i), wire.JSON)
+		tenant.watch(t, "", wire.JSON).Stop()
 	}
 	cloning := func(want int32) {
 		t.Helper()
