@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,6 +59,8 @@ type fixture struct {
 	config *rest.Config
 	client versioned.Interface
 	folder string
+	// end ends the server and returns when it has.
+	end func()
 }
 
 // start runs a server whose snapshot holds the goldens that are named, in the phase that is given.
@@ -89,12 +92,13 @@ func (f *fixture) serveWith(t *testing.T, run func(context.Context, *Options) er
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, o) }()
-	t.Cleanup(func() {
+	f.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
 	})
+	t.Cleanup(f.end)
 
 	eventually(t, "the server is ready", func(ctx context.Context) (bool, error) {
 		select {
@@ -193,6 +197,35 @@ var three = map[string]string{
 	"talos-worker-aaa-v1.13.6": "ImportInProgress",
 	"talos-worker-bbb-v1.13.6": "Pending",
 	"talos-worker-bbb-v1.14.0": "Failed",
+}
+
+// A client whose watch is cut short cannot know what it has missed, and says so in its log.
+func TestAServerThatEndsEndsItsWatchesAtOnce(t *testing.T) {
+	f := start(t, three)
+	watcher, err := f.client.ImagesV1alpha1().WorkerImages().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	for range three {
+		<-watcher.ResultChan()
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.end()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(waitTimeout):
+		t.Error("it waits for them")
+		watcher.Stop()
+	}
+	for event := range watcher.ResultChan() {
+		if event.Type == watch.Error {
+			t.Errorf("the watch fails: %v", apierrors.FromObject(event.Object))
+		}
+	}
 }
 
 func TestDiscoveryAdvertisesWhatIsServed(t *testing.T) {

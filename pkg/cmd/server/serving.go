@@ -37,6 +37,10 @@ import (
 // apiService is what clients of the API find the servers by.
 var apiService = v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
 
+// watchDrain is how long watches may take to end when the server does. Without it they would go on until they are cut, as
+// long as a request may take, and their clients would stay with a server that leaves.
+const watchDrain = 10 * time.Second
+
 // ServingOptions say how servers come by a certificate that nobody gives them, and how they leave.
 type ServingOptions struct {
 	// Secret is the namespace and the name of a Secret.
@@ -107,6 +111,7 @@ func (o *ServingOptions) prepare(serving *genericoptions.SecureServingOptionsWit
 // applyTo has the server take its certificate from the Secret.
 func (o *ServingOptions) applyTo(generic *genericapiserver.RecommendedConfig) error {
 	generic.ShutdownDelayDuration = o.ShutdownDelay
+	generic.ShutdownWatchTerminationGracePeriod = watchDrain
 	if o.Secret == "" {
 		return nil
 	}
