@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images"
 	"github.com/cozystack/workerimage-apiserver/pkg/golden"
@@ -55,6 +56,41 @@ func TestAnUpdateChangesOneAnnotationOfTheGolden(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"datavolumes " + name + " " + got.GetResourceVersion()}, f.observer.awaited); diff != "" {
 		t.Errorf("waits for (-want +got):\n%s", diff)
+	}
+}
+
+// Another CDI or another Kubernetes than this server knows has other fields.
+func TestAnUpdateKeepsFieldsThatNobodyHereKnows(t *testing.T) {
+	for of, published := range everyGolden {
+		t.Run(of, func(t *testing.T) {
+			f := newFixture()
+			before := published(f, t)
+			stored := f.of(before).objects[name]
+			for _, path := range []string{"spec", "spec.source.http", "spec.storage.resources", "status", "metadata", "future"} {
+				addUnknown(t, stored, strings.Split(path, ".")...)
+			}
+			want := stored.DeepCopy()
+			if _, err := f.Update(t.Context(), "", before, labelled(before, "a")); err != nil {
+				t.Fatal(err)
+			}
+			got := f.of(before).objects[name]
+			annotations := want.GetAnnotations()
+			annotations[golden.MetadataAnnotation] = `{"labels":{"team":"a"}}`
+			want.SetAnnotations(annotations)
+			want.SetResourceVersion(got.GetResourceVersion())
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// addUnknown adds a field of no type to a part of an object.
+func addUnknown(t *testing.T, o *unstructured.Unstructured, path ...string) {
+	t.Helper()
+	value := map[string]any{"text": "x", "number": int64(1), "list": []any{map[string]any{"nested": true}}}
+	if err := unstructured.SetNestedField(o.Object, value, append(path, "unknown")...); err != nil {
+		t.Fatal(err)
 	}
 }
 
