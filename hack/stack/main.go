@@ -61,13 +61,13 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
-	var source string
+	var source, kubernetes string
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build what a stack runs, unless the cache has it.",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			set, err := build(command.Context(), source, progress.NewReporter(os.Stdout))
+			set, err := build(command.Context(), source, kubernetes, progress.NewReporter(os.Stdout))
 			if err != nil {
 				return err
 			}
@@ -80,6 +80,7 @@ func newBuildCommand() *cobra.Command {
 		},
 	}
 	addSourceFlag(command, &source)
+	addKubernetesFlag(command, &kubernetes)
 	return command
 }
 
@@ -110,12 +111,16 @@ func addSourceFlag(command *cobra.Command, source *string) {
 	command.Flags().StringVar(source, "source", "", "directory of the pinned modules (default hack/stack of the repository around the working directory)")
 }
 
-func build(ctx context.Context, source string, report *progress.Reporter) (*binaries.Set, error) {
+func addKubernetesFlag(command *cobra.Command, kubernetes *string) {
+	command.Flags().StringVar(kubernetes, "kubernetes", "", "minor of the control plane, such as 1.36 (default the one of hack/stack/kubernetes)")
+}
+
+func build(ctx context.Context, source, kubernetes string, report *progress.Reporter) (*binaries.Set, error) {
 	source, err := orFindSource(source)
 	if err != nil {
 		return nil, err
 	}
-	return binaries.Ensure(ctx, binaries.Options{Source: source, Progress: report})
+	return binaries.Ensure(ctx, binaries.Options{Source: source, Kubernetes: kubernetes, Progress: report})
 }
 
 func orFindSource(source string) (string, error) {

@@ -40,9 +40,10 @@ const defaultDir = "_output/stack"
 const followInterval = 100 * time.Millisecond
 
 type upOptions struct {
-	source  string
-	detach  bool
-	cluster cluster.Options
+	source     string
+	kubernetes string
+	detach     bool
+	cluster    cluster.Options
 }
 
 func newUpCommand() *cobra.Command {
@@ -66,12 +67,13 @@ func newUpCommand() *cobra.Command {
 	flags.StringVar(&o.cluster.SimRules, "sim-rules", "", "rules the simulated node begins with")
 	flags.BoolVar(&o.detach, "detach", false, "return when the stack is ready, and leave it running")
 	addSourceFlag(command, &o.source)
+	addKubernetesFlag(command, &o.kubernetes)
 	return command
 }
 
 func (o *upOptions) run(ctx context.Context) error {
 	o.cluster.Progress = progress.NewReporter(os.Stdout)
-	set, err := build(ctx, o.source, o.cluster.Progress)
+	set, err := build(ctx, o.source, o.kubernetes, o.cluster.Progress)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ import (
 type Options struct {
 	// Source is the directory of the pinned modules, hack/stack of the repository.
 	Source string
+	// Kubernetes is the minor of the control plane, such as 1.36; empty means the default.
+	Kubernetes string
 	// Cache is the directory of finished builds; empty means DefaultCache.
 	Cache string
 	// Progress hears of every build.
@@ -84,7 +86,7 @@ func FindSource() (string, error) {
 	}
 	for {
 		source := filepath.Join(dir, "hack", "stack")
-		if exists(filepath.Join(source, "kubernetes", "go.mod")) {
+		if exists(filepath.Join(source, defaultKubernetes, "go.mod")) {
 			return source, nil
 		}
 		parent := filepath.Dir(dir)

@@ -101,3 +101,69 @@ func TestTheCacheIsWhereTheUserWantsIt(t *testing.T) {
 		t.Errorf("got %q, %v", dir, err)
 	}
 }
+
+func TestTheControlPlaneIsOfTheMinorThatIsAskedFor(t *testing.T) {
+	source := t.TempDir()
+	for dir, version := range map[string]string{"kubernetes": "v1.37.2", "kubernetes-1.36": "v1.36.3", "kubernetes-1.35": "v1.34.4"} {
+		writeModule(t, filepath.Join(source, dir), version)
+	}
+	for name, test := range map[string]struct {
+		asked, want, refusal string
+	}{
+		"none is asked for":                       {asked: "", want: "v1.37.2"},
+		"the default is asked for by its name":    {asked: "1.37", want: "v1.37.2"},
+		"one that has a module of its own":        {asked: "1.36", want: "v1.36.3"},
+		"one whose module has another":            {asked: "1.35", refusal: "kubernetes-1.35 in " + source + " has v1.34.4"},
+		"one that nobody has":                     {asked: "1.30", refusal: "there is no Kubernetes 1.30"},
+		"a version where a minor should be named": {asked: "1.36.3", refusal: "there is no Kubernetes 1.36.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			module, version, err := openKubernetes(t.Context(), Options{Source: source, Kubernetes: test.asked})
+			if test.refusal != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refusal) {
+					t.Errorf("got %v, want %q", err, test.refusal)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if required, err := module.version(kubernetesModule); version != test.want || required != test.want || err != nil {
+				t.Errorf("got %s from a module with %s, %v; want %s", version, required, err, test.want)
+			}
+		})
+	}
+}
+
+func writeModule(t *testing.T, dir, version string) {
+	t.Helper()
+	content := "module stack\n\ngo 1.26.0\n\nrequire " + kubernetesModule + " " + version + "\n"
+	for name, content := range map[string]string{"go.mod": content, "go.sum": ""} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// KUBEBUILDER_ASSETS holds the programs of some version.
+func TestAMinorThatIsAskedForIsNotTakenFromElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"etcd", "kube-apiserver"} {
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("KUBEBUILDER_ASSETS", dir)
+	t.Setenv("PATH", t.TempDir())
+	o := options(t)
+	if found := findPrebuilt(t.Context(), o, "v1.37.2"); found["kube-apiserver"] == "" {
+		t.Error("the default is not taken from there either")
+	}
+	o.Kubernetes = "1.36"
+	if found := findPrebuilt(t.Context(), o, "v1.36.3"); found != nil {
+		t.Errorf("got %v", found)
+	}
+}

@@ -23,7 +23,11 @@ import (
 	"strings"
 )
 
-const kubernetesModule = "k8s.io/kubernetes"
+const (
+	kubernetesModule = "k8s.io/kubernetes"
+	// defaultKubernetes is the directory of the module of the default minor. Those of other minors have theirs appended.
+	defaultKubernetes = "kubernetes"
+)
 
 // program is a main package of a pinned module.
 type program struct {
@@ -35,11 +39,7 @@ type program struct {
 
 // ensureKubernetes fills in the control plane: prebuilt programs where there are any, built ones otherwise.
 func ensureKubernetes(ctx context.Context, o Options, set *Set) error {
-	module, err := openModule(ctx, filepath.Join(o.Source, "kubernetes"))
-	if err != nil {
-		return err
-	}
-	version, err := module.version(kubernetesModule)
+	module, version, err := openKubernetes(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func ensureKubernetes(ctx context.Context, o Options, set *Set) error {
 	if err != nil {
 		return err
 	}
-	prebuilt := findPrebuilt(ctx, version, o.Progress)
+	prebuilt := findPrebuilt(ctx, o, version)
 	flags := []string{"-trimpath", "-ldflags", versionFlags(version)}
 	for _, p := range []program{
 		{name: "etcd", pkg: "go.etcd.io/etcd/server/v3", estimate: "a minute", path: &set.Etcd},
@@ -76,9 +76,34 @@ func ensureKubernetes(ctx context.Context, o Options, set *Set) error {
 	return nil
 }
 
+// openKubernetes opens the module of the control plane that is asked for: its own if that minor has one, else the default
+// if that is of this minor.
+func openKubernetes(ctx context.Context, o Options) (*module, string, error) {
+	dir := defaultKubernetes
+	if own := defaultKubernetes + "-" + o.Kubernetes; o.Kubernetes != "" && exists(filepath.Join(o.Source, own)) {
+		dir = own
+	}
+	module, err := openModule(ctx, filepath.Join(o.Source, dir))
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := module.version(kubernetesModule)
+	if err != nil {
+		return nil, "", err
+	}
+	if o.Kubernetes != "" && o.Kubernetes != minorOf(version) {
+		return nil, "", fmt.Errorf("there is no Kubernetes %s: %s in %s has %s", o.Kubernetes, dir, o.Source, version)
+	}
+	return module, version, nil
+}
+
+// minorOf is the minor of a version as users name it: 1.37 of v1.37.2.
+func minorOf(version string) string {
+	return version[1:strings.LastIndex(version, ".")]
+}
+
 // versionFlags are the linker flags that tell the programs their version: without them clients are told v0.0.0.
 func versionFlags(version string) string {
-	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ = strings.Cut(minor, ".")
+	major, minor, _ := strings.Cut(minorOf(version), ".")
 	return fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", "k8s.io/component-base/version", version, major, minor)
 }

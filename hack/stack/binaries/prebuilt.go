@@ -23,8 +23,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/cozystack/workerimage-apiserver/hack/stack/progress"
 )
 
 // downloadTimeout bounds what setup-envtest may take to fetch a control plane; a build takes longer.
@@ -32,10 +30,11 @@ const downloadTimeout = 3 * time.Minute
 
 // findPrebuilt returns the paths, by name, of a control plane somebody else built: in KUBEBUILDER_ASSETS, else where
 // setup-envtest keeps or gets one of the same Kubernetes minor. It returns none where etcd or kube-apiserver is missing.
-func findPrebuilt(ctx context.Context, version string, report *progress.Reporter) map[string]string {
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+// KUBEBUILDER_ASSETS may hold any version, and does not count where a minor is asked for.
+func findPrebuilt(ctx context.Context, o Options, version string) map[string]string {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" && o.Kubernetes == "" {
 		if found := programsIn(dir); found != nil {
-			report.Step("using the control plane in KUBEBUILDER_ASSETS, %s", dir)
+			o.Progress.Step("using the control plane in KUBEBUILDER_ASSETS, %s", dir)
 			return found
 		}
 	}
@@ -45,7 +44,7 @@ func findPrebuilt(ctx context.Context, version string, report *progress.Reporter
 	}
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
-	minor := version[1:strings.LastIndex(version, ".")] + ".x"
+	minor := minorOf(version) + ".x"
 	for _, args := range [][]string{{"use", "-i", "-p", "path", minor}, {"use", "-p", "path", minor}} {
 		out, err := exec.CommandContext(ctx, setup, args...).Output()
 		if err != nil {
@@ -53,7 +52,7 @@ func findPrebuilt(ctx context.Context, version string, report *progress.Reporter
 		}
 		dir := strings.TrimSpace(string(out))
 		if found := programsIn(dir); found != nil {
-			report.Step("using the control plane setup-envtest keeps in %s", dir)
+			o.Progress.Step("using the control plane setup-envtest keeps in %s", dir)
 			return found
 		}
 	}
