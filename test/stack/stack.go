@@ -39,6 +39,9 @@ type Rules = nodesim.Rules
 // Rule orders what becomes of the pods it matches.
 type Rule = nodesim.Rule
 
+// kubernetesVariable names the minor of the control plane, such as 1.36. Without it stacks have the default.
+const kubernetesVariable = "STACK_KUBERNETES"
+
 // Options say what a stack runs besides Kubernetes and CDI.
 type Options struct {
 	// KindsOnly leaves out everything that acts on objects, and the objects that it would act on: only the API
@@ -79,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := binaries.Ensure(ctx, binaries.Options{Source: source, Progress: report})
+	set, err := binaries.Ensure(ctx, binaries.Options{Source: source, Kubernetes: os.Getenv(kubernetesVariable), Progress: report})
 	if err != nil {
 		return nil, err
 	}
