@@ -52,8 +52,8 @@ stop: ## End what `make run DETACH=1` started.
 	@go run ./hack/run --stop
 
 .PHONY: stack
-stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready. REPLICAS=3 runs three servers.
-	@$(STACK) up $(if $(DETACH),--detach) $(if $(REPLICAS),--replicas $(REPLICAS)) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
+stack: build $(STACK) ## The same on real parts: etcd, kube-apiserver, CDI. Ctrl-C ends it; DETACH=1 returns when it is ready. REPLICAS=3 runs three servers, KUBERNETES=1.35 another control plane.
+	@$(STACK) up $(if $(DETACH),--detach) $(if $(REPLICAS),--replicas $(REPLICAS)) $(if $(KUBERNETES),--kubernetes $(KUBERNETES)) --kubeconfig _output/stack.kubeconfig --server $(abspath $(SERVER)) \
 		--manifests artifacts/deploy --load artifacts/samples/stack
 
 .PHONY: stack-stop
@@ -89,6 +89,18 @@ coverage: unit ## The same, and what part of each package its own tests cover: a
 e2e: $(STACK) $(HELM) ## Tests on the real stack; builds it first where that has not been done.
 	$(STACK) build
 	HELM=$(HELM) go test -race -count=1 -p 1 -timeout 30m $$(go list ./test/... | grep -v -e /test/terraform -e /test/chaos)
+
+# The minors of Kubernetes that the server is for: the one of `make e2e`, and those that have a module in hack/stack besides.
+MINORS := $(patsubst hack/stack/kubernetes-%,%,$(sort $(wildcard hack/stack/kubernetes-*))) \
+	$(shell sed -n 's/.*k8s.io\/kubernetes v\([0-9]*\.[0-9]*\)\..*/\1/p' hack/stack/kubernetes/go.mod)
+
+.PHONY: compatibility
+compatibility: $(STACK) ## The end to end tests on each supported minor of Kubernetes, or on one: KUBERNETES=1.35. Builds each once, slowly.
+	@for minor in $(or $(KUBERNETES),$(MINORS)); do \
+		echo "== Kubernetes $$minor"; \
+		$(STACK) build --kubernetes $$minor && \
+		STACK_KUBERNETES=$$minor go test -race -count=1 -timeout 45m ./test/e2e || exit 1; \
+	done
 
 # Any of the three will do; the first that is there is used.
 CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(shell command -v $(tool))))
@@ -274,4 +286,4 @@ $(PROMTOOL):
 help: ## Show this.
 	@awk 'BEGIN {FS = ":.*##"} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*##/ {printf "  %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*##/ {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
