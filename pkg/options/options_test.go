@@ -17,6 +17,7 @@ limitations under the License.
 package options
 
 import (
+	"encoding/json"
 	"errors"
 	"go/build"
 	"strings"
@@ -28,6 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/cozystack/workerimage-apiserver/pkg/projection"
 )
 
 func newClient(objects ...runtime.Object) *fake.FakeDynamicClient {
@@ -89,11 +92,11 @@ func TestASourceThatIsNotThereIsAnError(t *testing.T) {
 	}
 }
 
-// Guards: that errors are wrapped.
+// Guards: that errors are wrapped, and say what was asked for.
 func TestAnErrorOfTheServerIsHandedOn(t *testing.T) {
 	client, unavailable := newClient(), errors.New("the sources have not been read yet")
 	client.PrependReactor("list", "options", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, unavailable })
-	if items, err := New(client).Items(t.Context(), Versions); !errors.Is(err, unavailable) {
+	if items, err := New(client).Items(t.Context(), Versions); !errors.Is(err, unavailable) || !strings.Contains(err.Error(), Versions) {
 		t.Errorf("%v %v", items, err)
 	}
 }
@@ -119,6 +122,32 @@ func TestAnItemConvertsToThatOfThePlatform(t *testing.T) {
 	got := platformItem(Item{Value: "v", Label: "l", Description: "d", Default: true})
 	if want := (platformItem{"v", "l", "d", true}); got != want {
 		t.Errorf("%v", got)
+	}
+}
+
+// Guards: the fields that a form reads, and those that are left out.
+func TestAnItemIsWrittenAsFormsReadIt(t *testing.T) {
+	for _, test := range []struct {
+		item Item
+		want string
+	}{
+		{Item{}, `{"value":""}`},
+		{Item{Value: "v", Label: "l", Description: "d", Default: true}, `{"value":"v","label":"l","description":"d","default":true}`},
+	} {
+		if got, err := json.Marshal(test.item); err != nil || string(got) != test.want {
+			t.Errorf("%+v is written %s, %v", test.item, got, err)
+		}
+	}
+}
+
+// Guards: the names of the sources, which the package says by itself so that importers get none of this module.
+func TestTheSourcesAreThoseThatAreServed(t *testing.T) {
+	for source, served := range map[string]string{
+		Images: projection.OptionImages, Schematics: projection.OptionSchematics, Versions: projection.OptionVersions,
+	} {
+		if source != served {
+			t.Errorf("%s is served as %s", source, served)
+		}
 	}
 }
 
