@@ -177,6 +177,11 @@ terraform: $(PROVIDER) $(STACK) ## The Terraform provider: build it, and test it
 	cd terraform && TF_ACC_TERRAFORM_PATH=$$(cd .. && $(STACK) opentofu) go test -race ./...
 	go test -count=1 -timeout 20m $(PROVIDER_E2E)
 
+.PHONY: gitops
+gitops: $(STACK) ## What docs/consumers says of Flux and Argo CD, with their libraries, on a stack of its own.
+	$(STACK) build
+	cd test/gitops && go test -count=1 -timeout 20m ./...
+
 .PHONY: bench
 bench: build ## Measure the server on a stack of its own, and write docs/performance. BENCH="--help" shows its flags.
 	go run ./test/bench --server $(SERVER) $(BENCH)
@@ -190,6 +195,7 @@ lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## golangci-lint, tidy modules, licence hea
 	$(GOLANGCI_LINT) run --timeout 30m
 	cd terraform && $(GOLANGCI_LINT) run --timeout 30m
 	cd hack/observability && $(GOLANGCI_LINT) run --timeout 30m
+	cd test/gitops && $(GOLANGCI_LINT) run --timeout 30m
 	ACTIONLINT=$(ACTIONLINT) hack/verify.sh
 
 .PHONY: alerts
