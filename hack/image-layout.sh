@@ -23,6 +23,8 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly out=_output/image platforms=(amd64 arm64)
+user="$(sed --quiet 's/^USER //p' Dockerfile)"
+entrypoint="$(sed --quiet 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' Dockerfile)"
 scratch="$(mktemp -d)"
 registry=
 trap '[[ -z "${registry}" ]] || kill "${registry}"; rm -rf "${scratch}"' EXIT
@@ -59,7 +61,7 @@ for arch in "${platforms[@]}"; do
   done < <(grep --only-matching --perl-regexp 'org\.opencontainers\.image\.\w+="[^"]*"' Dockerfile |
     sed --regexp-extended "s/=\"/ /; s/\"$//; s/[$][{]VERSION[}]/${VERSION}/; s/[$][{]REVISION[}]/${REVISION}/")
   "${CRANE}" mutate "${image}:bare-${arch}" --tag "${image}:${arch}" --set-platform "linux/${arch}" \
-    --entrypoint /workerimage-apiserver --user 65532:65532 "${labels[@]}" 2>>"${scratch}/crane.log" ||
+    --entrypoint "${entrypoint}" --user "${user}" "${labels[@]}" 2>>"${scratch}/crane.log" ||
     fail "for ${arch} cannot be described: $(<"${scratch}/crane.log")"
   manifests+=(--manifest "${image}:${arch}")
 done >/dev/null
