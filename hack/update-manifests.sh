@@ -53,4 +53,4 @@ mv "${scratch}/kustomization.yaml" "${deploy}/kustomization.yaml"
   echo "# Rendered from ${chart} by \`make generate\`, with sharedHistory=true."
   "${HELM}" template workerimage-apiserver "${chart}" --namespace cozy-system \
     --set sharedHistory=true --show-only templates/rbac.yaml | grep -v '^# Source: '
-} >test/e2e/testdata/rbac-shared-history.yaml
+} >test/stack/testdata/rbac-shared-history.yaml

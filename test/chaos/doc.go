@@ -19,6 +19,7 @@ limitations under the License.
 // kinds unaffected, and in the end the state that a server has which never saw the failure. Times are reported, and
 // bounded only by what would be a hang.
 //
-// Two stacks are shared, one with a single server and one with three replicas behind a balancer. Nothing acts on objects
-// there but the tests. A test leaves a stack as it found it.
+// Three stacks are shared: one with a single server, and two with three replicas behind a balancer, each of which has a
+// history of its own, or which serve one. Nothing acts on objects there but the tests. A test leaves a stack as it found
+// it.
 package chaos

@@ -46,15 +46,19 @@ func TestMain(m *testing.M) {
 // environment is the server's program, the stacks and the figures. What no test asks for is not made.
 type environment struct {
 	// server is built as it is shipped: times and memory are measured.
-	server           *stack.Server
-	single, replicas *stack.Shared
-	figures          *figures
+	server *stack.Server
+	// Of three replicas, each has a history of its own, or they serve one.
+	single, replicas, oneHistory *stack.Shared
+	figures                      *figures
 }
 
 func newEnvironment() *environment {
 	e := &environment{server: stack.NewServer(), figures: &figures{}}
 	e.single = stack.NewShared(func() (*stack.Stack, error) { return e.start(stack.Options{KindsOnly: true}) })
 	e.replicas = stack.NewShared(func() (*stack.Stack, error) { return e.start(stack.Options{KindsOnly: true, Replicas: 3}) })
+	e.oneHistory = stack.NewShared(func() (*stack.Stack, error) {
+		return e.start(stack.Options{KindsOnly: true, Replicas: 3, OneHistory: true})
+	})
 	return e
 }
 
@@ -64,7 +68,7 @@ func (e *environment) start(o stack.Options) (*stack.Stack, error) {
 }
 
 func (e *environment) tearDown(failed bool) error {
-	return errors.Join(e.single.End(failed), e.replicas.End(failed), e.server.Remove())
+	return errors.Join(e.single.End(failed), e.replicas.End(failed), e.oneHistory.End(failed), e.server.Remove())
 }
 
 // faults are what no log of the server may hold, whatever is broken.

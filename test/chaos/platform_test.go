@@ -64,9 +64,18 @@ func singleServer(t *testing.T) *platform {
 	return newPlatform(t, shared.single.Get(t))
 }
 
+// threeReplicas have a history each.
 func threeReplicas(t *testing.T) *platform {
 	t.Helper()
 	p := newPlatform(t, shared.replicas.Get(t))
+	p.Balancer().Spread()
+	return p
+}
+
+// oneHistory has three replicas that serve one history.
+func oneHistory(t *testing.T) *platform {
+	t.Helper()
+	p := newPlatform(t, shared.oneHistory.Get(t))
 	p.Balancer().Spread()
 	return p
 }

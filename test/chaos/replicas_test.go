@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"strings"
 	"sync"
@@ -41,8 +42,20 @@ import (
 // It is reported, not enforced.
 const soon = 2 * time.Second
 
-func TestInformersFollowAFlip(t *testing.T) {
-	p := threeReplicas(t)
+// eitherHistory runs a test of replicas that have a history each, and of replicas that serve one.
+func eitherHistory(t *testing.T, test func(*testing.T, *platform)) {
+	t.Helper()
+	t.Run("a history each", func(t *testing.T) { test(t, threeReplicas(t)) })
+	t.Run("one history", func(t *testing.T) {
+		p := oneHistory(t)
+		p.awaitOneHistory(t)
+		test(t, p)
+	})
+}
+
+func TestInformersFollowAFlip(t *testing.T) { eitherHistory(t, informersFollowAFlip) }
+
+func informersFollowAFlip(t *testing.T, p *platform) {
 	p.populate(t)
 	old := p.startInformers(t)
 	for _, replicas := range []int{2, 3} {
@@ -66,8 +79,9 @@ func TestInformersFollowAFlip(t *testing.T) {
 	p.checkReplicasAgree(t)
 }
 
-func TestInformersFollowACut(t *testing.T) {
-	p := threeReplicas(t)
+func TestInformersFollowACut(t *testing.T) { eitherHistory(t, informersFollowACut) }
+
+func informersFollowACut(t *testing.T, p *platform) {
 	p.populate(t)
 	for _, affinity := range []bool{false, true} {
 		p.Balancer().SetAffinity(affinity)
@@ -77,8 +91,9 @@ func TestInformersFollowACut(t *testing.T) {
 	p.Balancer().SetAffinity(false)
 }
 
-func TestRollingRestartsUnderLoad(t *testing.T) {
-	p := threeReplicas(t)
+func TestRollingRestartsUnderLoad(t *testing.T) { eitherHistory(t, rollingRestartsUnderLoad) }
+
+func rollingRestartsUnderLoad(t *testing.T, p *platform) {
 	p.populate(t)
 	old := p.startInformers(t)
 	work := p.startLoad(t)
@@ -98,8 +113,9 @@ func TestRollingRestartsUnderLoad(t *testing.T) {
 	p.checkReplicasAgree(t)
 }
 
-func TestAReplicaIsKilledUnderLoad(t *testing.T) {
-	p := threeReplicas(t)
+func TestAReplicaIsKilledUnderLoad(t *testing.T) { eitherHistory(t, aReplicaIsKilledUnderLoad) }
+
+func aReplicaIsKilledUnderLoad(t *testing.T, p *platform) {
 	p.populate(t)
 	work := p.startLoad(t)
 	var took []time.Duration
@@ -122,7 +138,10 @@ func TestAReplicaIsKilledUnderLoad(t *testing.T) {
 }
 
 func TestOfFiftyCreatesOverTheReplicasOneMakesTheImage(t *testing.T) {
-	p := threeReplicas(t)
+	eitherHistory(t, ofFiftyCreatesOverTheReplicasOneMakesTheImage)
+}
+
+func ofFiftyCreatesOverTheReplicasOneMakesTheImage(t *testing.T, p *platform) {
 	const schematic = "wanted"
 	p.Create(t, objects.StorageClasses, defaultClass())
 	p.Create(t, objects.ConfigMaps, catalogOf(schematic))
@@ -188,8 +207,9 @@ func (p *platform) checkReplicasAgree(t *testing.T) {
 }
 
 // A plain watch ends with its replica, and kubectl does not begin another by itself. A new one begins with all images.
-func TestAPlainWatchEndsWithItsReplica(t *testing.T) {
-	p := threeReplicas(t)
+func TestAPlainWatchEndsWithItsReplica(t *testing.T) { eitherHistory(t, aPlainWatchEndsWithItsReplica) }
+
+func aPlainWatchEndsWithItsReplica(t *testing.T, p *platform) {
 	p.populate(t)
 	p.Balancer().FlipTo(0)
 	p.awaitServed(t)
@@ -261,13 +281,17 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+const patch = "patch"
+
 // users list, get and label images through client-go, as programs do.
 type users struct {
 	stop func()
 
 	mu    sync.Mutex
 	count int
-	errs  map[string]error
+	// crossed are writes that met the end of a connection on their way.
+	crossed int
+	errs    map[string]error
 }
 
 // startUsers runs until it is told to stop, or the test ends.
@@ -288,9 +312,9 @@ func (p *platform) startUsers(t *testing.T) *users {
 			_, err := p.images.Get(ctx, used, metav1.GetOptions{})
 			return err
 		},
-		"patch": func(ctx context.Context, i int) error {
-			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, i)
-			image, err := p.images.Patch(ctx, used, types.MergePatchType, patch, metav1.PatchOptions{})
+		patch: func(ctx context.Context, i int) error {
+			label := fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, i)
+			image, err := p.images.Patch(ctx, used, types.MergePatchType, label, metav1.PatchOptions{})
 			if err == nil && image.Labels["round"] != fmt.Sprint(i) {
 				err = fmt.Errorf("the label is %q", image.Labels["round"])
 			}
@@ -320,9 +344,23 @@ func (u *users) note(verb string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.count++
-	if err != nil {
+	switch {
+	case verb == patch && isCrossed(err):
+		u.crossed++
+	case err != nil:
 		u.errs[verb+": "+err.Error()] = err
 	}
+}
+
+// isCrossed tells that kube-apiserver had sent a request on when the replica said that its connection ends. It sends those
+// again that have no body, and cannot do so with the others.
+func isCrossed(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusServiceUnavailable {
+		return false
+	}
+	_, isToldToRetry := apierrors.SuggestsClientDelay(err)
+	return !isToldToRetry
 }
 
 func (u *users) awaitRequests(t *testing.T, more int) {
@@ -347,7 +385,7 @@ func (u *users) check(t *testing.T) {
 	for what := range u.errs {
 		t.Error(what)
 	}
-	shared.figures.note(t, "errors that client-go let its callers see", "%d kinds of %d requests", len(u.errs), u.count)
+	shared.figures.note(t, "errors that client-go let its callers see", "%d of %d requests, all of them writes that met the end of a connection", u.crossed, u.count)
 }
 
 func newImage(schematic string) *v1alpha1.WorkerImage {

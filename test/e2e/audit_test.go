@@ -162,12 +162,12 @@ func (l auditLog) authorizedFor(user string) auditLog {
 
 // mayWrite is all that the server ever writes, as verbs of an object; an empty name stands for all of its kind.
 var mayWrite = map[auditedObject][]string{
-	{Namespace: objects.Goldens, Group: "cdi.kubevirt.io", Resource: "datavolumes"}:                            {"create", "update", "delete"},
-	{Namespace: objects.Goldens, Resource: "persistentvolumeclaims"}:                                           {"update", "delete"},
-	{Namespace: objects.Goldens, Resource: "events"}:                                                           {"create", "patch"},
-	{Namespace: cluster.ServerNamespace, Resource: "secrets", Name: "workerimage-apiserver-serving"}:           {"update"},
-	{Namespace: cluster.ServerNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: historyLease}: {"create", "update"},
-	{Group: "apiregistration.k8s.io", Resource: "apiservices", Name: "v1alpha1.images.cozystack.io"}:           {"patch"},
+	{Namespace: objects.Goldens, Group: "cdi.kubevirt.io", Resource: "datavolumes"}:                                  {"create", "update", "delete"},
+	{Namespace: objects.Goldens, Resource: "persistentvolumeclaims"}:                                                 {"update", "delete"},
+	{Namespace: objects.Goldens, Resource: "events"}:                                                                 {"create", "patch"},
+	{Namespace: cluster.ServerNamespace, Resource: "secrets", Name: "workerimage-apiserver-serving"}:                 {"update"},
+	{Namespace: cluster.ServerNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: stack.HistoryLease}: {"create", "update"},
+	{Group: "apiregistration.k8s.io", Resource: "apiservices", Name: "v1alpha1.images.cozystack.io"}:                 {"patch"},
 	// These are questions.
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:        {"create"},
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:  {"create"},

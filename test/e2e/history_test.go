@@ -19,9 +19,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
 	"github.com/cozystack/workerimage-apiserver/pkg/apis/images/v1alpha1"
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
 	typed "github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned/typed/images/v1alpha1"
@@ -38,16 +35,13 @@ import (
 	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
-const historyLease = "workerimage-apiserver"
-
 // Guards: that a follower adopts versions, and waits for one on its way (pkg/storage/memory/lineage.go); that a write
 // is answered when it is shown here (Journal.Await); that whoever comes to order continues what it holds
 // (Log.Continue), and keeps the times of conditions (projection.ImageAfter).
 func TestReplicasServeOneHistory(t *testing.T) {
 	s := startStack(t, stack.Options{
 		Replicas:   2,
-		Manifests:  manifestsForOneHistory(t),
-		ServerArgs: []string{"--history-lease=cozy-system/" + historyLease},
+		OneHistory: true,
 		Load:       []string{filepath.Join(root, "artifacts", "samples", "stack")},
 	})
 	p := newPlatform(t, s)
@@ -104,7 +98,11 @@ func TestReplicasServeOneHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leader := p.historyLeader(t, s)
+	var leader int
+	await.For(t, "a replica to hold the Lease", func(ctx context.Context) (err error) {
+		leader, err = s.HistoryLeader(ctx)
+		return err
+	})
 	survivor := 1 - leader
 	if err := s.Processes().Kill(s.Replica(leader)); err != nil {
 		t.Fatal(err)
@@ -127,43 +125,4 @@ func TestReplicasServeOneHistory(t *testing.T) {
 		_, err := replicas[leader].List(ctx, metav1.ListOptions{ResourceVersion: image.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 		return err
 	})
-}
-
-// manifestsForOneHistory is what is shipped, with the rights of servers that serve one history.
-func manifestsForOneHistory(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "artifacts", "deploy"))); err != nil {
-		t.Fatal(err)
-	}
-	rights, err := os.ReadFile(filepath.Join("testdata", "rbac-shared-history.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "rbac.yaml"), rights, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// historyLeader is the number of the replica that orders changes.
-func (p *platform) historyLeader(t *testing.T, s *stack.Stack) (number int) {
-	t.Helper()
-	await.For(t, "a replica to hold the Lease", func(ctx context.Context) error {
-		lease, err := p.kube.CoordinationV1().Leases(cluster.ServerNamespace).Get(ctx, historyLease, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if lease.Spec.HolderIdentity == nil {
-			return fmt.Errorf("nobody holds it")
-		}
-		for i := range s.Replicas() {
-			if strings.HasPrefix(*lease.Spec.HolderIdentity, strings.TrimPrefix(s.ReplicaConfig(i).Host, "https://")+"_") {
-				number = i
-				return nil
-			}
-		}
-		return fmt.Errorf("held by %s", *lease.Spec.HolderIdentity)
-	})
-	return number
 }

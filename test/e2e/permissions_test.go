@@ -48,14 +48,13 @@ func TestEveryRightOfTheServerIsUsed(t *testing.T) {
 	p := newPlatform(t, startStack(t, stack.Options{
 		KindsOnly:  true,
 		Replicas:   2,
-		Manifests:  manifestsForOneHistory(t),
-		ServerArgs: []string{"--history-lease=cozy-system/" + historyLease},
+		OneHistory: true,
 	}))
 	p.useGoldens(t)
 	p.useClaims(t)
 	p.useEvents(t)
 
-	installed := readInstalled(t, filepath.Join("testdata", "rbac-shared-history.yaml"))
+	installed := readInstalled(t, filepath.Join(root, stack.HistoryRights))
 	unserved := p.unserved(t)
 	await.For(t, "every right to be used", func(context.Context) error {
 		log, err := readAuditLog(p.Stack, serverUser)
@@ -80,7 +79,7 @@ func TestEveryRightOfTheServerIsUsed(t *testing.T) {
 
 // Guards: that what is shown for replicas that share a history is shown for one that does not.
 func TestAServerByItselfMayDoNothingElse(t *testing.T) {
-	all := readInstalled(t, filepath.Join("testdata", "rbac-shared-history.yaml"))
+	all := readInstalled(t, filepath.Join(root, stack.HistoryRights))
 	for _, r := range readInstalled(t, filepath.Join(root, "artifacts", "deploy", "rbac.yaml")).rights {
 		if !slices.Contains(all.rights, r) {
 			t.Errorf("only a server by itself may %v", r)

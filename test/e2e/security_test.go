@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cozystack/workerimage-apiserver/test/objects"
+	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
 // Guards: what docs/security.md says that the server may do.
@@ -45,7 +46,7 @@ func TestThePageHoldsEveryRightOfTheServer(t *testing.T) {
 			}
 		}
 	}
-	checkDocumented(t, documented, sets.New(readInstalled(t, filepath.Join("testdata", "rbac-shared-history.yaml")).rights...))
+	checkDocumented(t, documented, sets.New(readInstalled(t, filepath.Join(root, stack.HistoryRights)).rights...))
 }
 
 // handedOut is a right of a role that is made for people.

@@ -79,12 +79,17 @@ func (s *Server) Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Server, err = s.build(); err != nil {
 		return nil, err
 	}
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
 	if o.Manifests == "" {
-		root, err := findRoot()
-		if err != nil {
-			return nil, err
-		}
 		o.Manifests = filepath.Join(root, "artifacts", "deploy")
+	}
+	if o.OneHistory {
+		if o, err = s.withOneHistory(o, root); err != nil {
+			return nil, fmt.Errorf("install with one history: %w", err)
+		}
 	}
 	return Start(ctx, o)
 }

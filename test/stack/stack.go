@@ -55,6 +55,8 @@ type Options struct {
 	ServerArgs []string
 	// Replicas is how many servers run behind the APIService; zero is one.
 	Replicas int
+	// OneHistory has the replicas serve one history. It takes a Server to start the stack.
+	OneHistory bool
 	// Manifests is a directory with what the server is installed with, all the permissions it gets among it.
 	Manifests string
 	// Load lists files and directories of manifests to apply.
