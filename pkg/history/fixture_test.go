@@ -203,8 +203,18 @@ func (c *cluster) peer(caller context.Context) func(context.Context, string) ([]
 
 // lease is a Lease that no API server keeps.
 type lease struct {
-	mu     sync.Mutex
-	record *resourcelock.LeaderElectionRecord
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord
+	version int
+}
+
+// give has the Lease say that somebody else has just renewed it.
+func (l *lease) give(identity string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	given := *l.record
+	given.HolderIdentity, given.RenewTime = identity, metav1.Now()
+	l.record, l.version = &given, l.version+1
 }
 
 func (l *lease) lock(identity string, down <-chan struct{}) resourcelock.Interface {
@@ -215,6 +225,7 @@ type lock struct {
 	lease    *lease
 	identity string
 	down     <-chan struct{}
+	version  int // that was read last
 }
 
 func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -224,6 +235,7 @@ func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte,
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "history")
 	}
 	record := *l.lease.record
+	l.version = l.lease.version
 	return &record, fmt.Append(nil, record), nil
 }
 
@@ -240,7 +252,11 @@ func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecor
 		return errGone
 	default:
 	}
-	l.lease.record = &record
+	if l.lease.version != l.version {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "history", nil)
+	}
+	l.lease.record, l.lease.version = &record, l.lease.version+1
+	l.version = l.lease.version
 	return nil
 }
 

@@ -89,7 +89,7 @@ func (r *Replicator) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		leader, changed := r.observed()
 		self := r.config.Lock.Identity()
-		if leader != "" && addressOf(leader) != addressOf(self) && r.follow(ctx, leader, changed) {
+		if leader != "" && addressOf(leader) != addressOf(self) && r.follow(ctx, leader) {
 			heard = r.config.Clock.Now()
 		}
 		if leader == self || r.config.Clock.Since(heard) >= r.patience() {
@@ -107,9 +107,10 @@ func (r *Replicator) Run(ctx context.Context) {
 	}
 }
 
-// follow follows the leader until there is another or it does not answer. It returns whether it did answer.
-func (r *Replicator) follow(ctx context.Context, leader string, changed <-chan struct{}) (answered bool) {
-	answered, err := r.tryToFollow(ctx, leader, changed)
+// follow follows the leader until there is another that can be followed, or it does not answer. It returns whether it
+// did answer.
+func (r *Replicator) follow(ctx context.Context, leader string) (answered bool) {
+	answered, err := r.tryToFollow(ctx, leader)
 	logger := klog.FromContext(ctx).V(1).WithValues("replica", leader)
 	switch {
 	case answered:
@@ -122,7 +123,7 @@ func (r *Replicator) follow(ctx context.Context, leader string, changed <-chan s
 	return answered
 }
 
-func (r *Replicator) tryToFollow(ctx context.Context, leader string, changed <-chan struct{}) (answered bool, err error) {
+func (r *Replicator) tryToFollow(ctx context.Context, leader string) (answered bool, err error) {
 	feeds, err := r.config.Peer(ctx, addressOf(leader))
 	if err != nil {
 		return false, err
@@ -133,12 +134,34 @@ func (r *Replicator) tryToFollow(ctx context.Context, leader string, changed <-c
 	defer cancel()
 	watching.Go(func() {
 		defer cancel()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
+		r.awaitSuccessor(ctx, leader)
 	})
 	return follow(ctx, feeds, r.config.Journal)
+}
+
+// awaitSuccessor returns when this replica leads after the leader, or another that answers. One that does not is no
+// reason to leave the leader, which goes on until it has somebody to follow itself.
+func (r *Replicator) awaitSuccessor(ctx context.Context, leader string) {
+	for ctx.Err() == nil {
+		next, changed := r.observed()
+		if next == r.config.Lock.Identity() || next != leader && r.answers(ctx, next) {
+			return
+		}
+		var retry <-chan time.Time
+		if next != leader {
+			retry = r.config.Clock.After(reconnectPeriod)
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-retry:
+		}
+	}
+}
+
+func (r *Replicator) answers(ctx context.Context, leader string) bool {
+	feeds, err := r.config.Peer(ctx, addressOf(leader))
+	return err == nil && probe(ctx, feeds[0]) == nil
 }
 
 func (r *Replicator) lead(ctx context.Context) {

@@ -145,6 +145,31 @@ func TestAReplicaThatComesBackBeginsNoNewHistory(t *testing.T) {
 	}
 }
 
+// The Lease names one that nobody reaches, such as a server that was cut off when it had just acquired it.
+func TestReplicasStayWithTheOneThatTheyReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b", "c")
+		c.complete()
+		<-time.After(longEnough)
+		c.found("p1", "1")
+		reader := &client{t: t}
+		reader.read(c.replicas["a"])
+		c.lease.give(Identity("nowhere"))
+		for i, address := range []string{"b", "c", "a", "c", "b", "a"} {
+			<-time.After(2 * time.Second)
+			label := string(rune('a' + i))
+			c.found("p1", label)
+			reader.read(c.replicas[address])
+			if diff := cmp.Diff(map[string]string{"p1": label}, reader.state); diff != "" {
+				t.Errorf("at %s:\n%s", address, diff)
+			}
+		}
+		if reader.relists != 1 {
+			t.Errorf("listed %d times", reader.relists)
+		}
+	})
+}
+
 func TestAReplicaThatReachesNobodyGoesOnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
@@ -171,7 +196,8 @@ func TestTheFirstReplicaWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Replicas find changes at different times, end and start; clients read now here, now there.
+// Replicas find changes at different times, end and start; the Lease names one that nobody reaches; clients read now here,
+// now there.
 func TestWhateverHappensReplicasAndClientsEndUpAlike(t *testing.T) {
 	relists, reads := 0, 0
 	for seed := range uint64(200) {
@@ -229,6 +255,8 @@ func (w *world) step() {
 			w.replicas[address].found(w, name, label)
 		}
 		w.complete()
+	case what == 19 && w.IntN(4) == 0:
+		w.lease.give(Identity("nowhere"))
 	}
 	<-time.After(time.Duration(w.IntN(1500)) * time.Millisecond)
 }
