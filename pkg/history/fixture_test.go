@@ -51,6 +51,7 @@ type cluster struct {
 	mu       sync.Mutex // is held to change replicas, and to read them elsewhere than in the test
 	replicas map[string]*replica
 	started  int
+	skew     map[string]time.Duration // how far the clock of an address is ahead
 }
 
 func newCluster(t *testing.T, addresses ...string) *cluster {
@@ -80,7 +81,7 @@ type replica struct {
 // start starts a replica that has found nothing yet, and returns when nothing moves any more.
 func (c *cluster) start(address string) *replica {
 	c.started++
-	first := memory.FirstResourceVersion(time.Now(), fmt.Sprint(address, c.started))
+	first := memory.FirstResourceVersion(time.Now().Add(c.skew[address]), fmt.Sprint(address, c.started))
 	log := memory.NewLog(memory.LogOptions{First: first, Attrs: storage.DefaultClusterScopedAttr, Patience: time.Second})
 	r := &replica{log: log, journal: NewJournal(first, log)}
 	r.storage = memory.New(memory.Options{

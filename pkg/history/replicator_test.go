@@ -170,6 +170,48 @@ func TestReplicasStayWithTheOneThatTheyReach(t *testing.T) {
 	})
 }
 
+// A version begins with the time at which its replica started, and rises all the same.
+func TestClocksThatDifferDoNotMatter(t *testing.T) {
+	for first, second := range map[string]string{"a": "b", "b": "a"} {
+		t.Run("first the one at "+first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.skew = map[string]time.Duration{"a": 24 * time.Hour, "b": -24 * time.Hour}
+				c.start(first)
+				c.complete()
+				<-time.After(longEnough)
+				c.start(second)
+				c.complete()
+				<-time.After(longEnough)
+				reader := &client{t: t}
+				var version uint64
+				for i, gone := range []string{first, second, first} {
+					label := strconv.Itoa(i)
+					c.found("p1", label)
+					reader.read(c.replicas[gone])
+					c.kill(gone)
+					<-time.After(longEnough)
+					c.start(gone)
+					c.replicas[gone].found(t, "p1", label)
+					c.complete()
+					<-time.After(longEnough)
+					for address, r := range c.replicas {
+						reader.read(r)
+						if diff := cmp.Diff(map[string]string{"p1": label}, reader.state); diff != "" {
+							t.Errorf("at %s:\n%s", address, diff)
+						}
+						if now := r.log.ResourceVersion(); now < version {
+							t.Errorf("at %s: %d after %d", address, now, version)
+						} else {
+							version = now
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestAReplicaThatReachesNobodyGoesOnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
