@@ -165,6 +165,14 @@ chaos: $(STACK) ## Break what the server stands on, on the real stack: about ten
 	@mkdir -p _output
 	go test -count=1 -v -timeout 60m ./test/chaos $(CHAOS) -args -report=$(abspath _output/chaos.md)
 
+.PHONY: upgrade
+upgrade: $(STACK) $(HELM) ## Upgrade from another version while clients go on, and roll back: FROM=v0.1.0, or any commit.
+	@test -n "$(FROM)" || { echo "From which version? FROM=v0.1.0, or any commit." >&2; exit 1; }
+	$(STACK) build
+	@rm -rf _output/from && mkdir -p _output/from
+	git archive $(FROM) | tar -x -C _output/from
+	HELM=$(HELM) go test -count=1 -v -timeout 20m ./test/lifecycle -run 'Upgrade' -args -from=$(abspath _output/from)
+
 .PHONY: picker-test
 picker-test: build $(STACK) $(PICKER) ## Tests of the form, in Chromium on a stack of its own. Installs nothing.
 	@test $(NODE_MODULES) -nt examples/picker/package-lock.json || { echo "Packages are missing: run 'npm --prefix examples/picker ci'." >&2; exit 1; }

@@ -17,7 +17,6 @@ limitations under the License.
 package e2e
 
 import (
-	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +26,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/cozystack/workerimage-apiserver/hack/stack/cluster"
-	"github.com/cozystack/workerimage-apiserver/test/objects"
-	"github.com/cozystack/workerimage-apiserver/test/stack"
 )
 
 // Whoever enforces the standard for pods on the namespace must not find that no pod is made.
@@ -51,34 +48,5 @@ func TestThePodOfTheDeploymentIsOneOfTheRestrictedKind(t *testing.T) {
 	pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = ptr.To(true)
 	if _, err := p.kube.CoreV1().Pods(cluster.ServerNamespace).Create(t.Context(), pod, dryRun); !apierrors.IsForbidden(err) {
 		t.Errorf("the standard is not enforced: %v", err)
-	}
-}
-
-func TestUninstallingLeavesEveryGolden(t *testing.T) {
-	p := newPlatform(t, startStack(t, stack.Options{KindsOnly: true}))
-	golden := objects.NewGolden("staying")
-	created, err := p.Resource(objects.DataVolumes, objects.Goldens).Create(t.Context(), golden, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.awaitImage(t, golden.GetName(), "there", exists)
-	check := func(after string) {
-		t.Helper()
-		found, err := p.Resource(objects.DataVolumes, objects.Goldens).Get(t.Context(), golden.GetName(), metav1.GetOptions{})
-		if err != nil || found.GetUID() != created.GetUID() || found.GetDeletionTimestamp() != nil {
-			t.Errorf("after %s: %v, %v", after, found, err)
-		}
-	}
-	p.kubectl.run(t, "delete", "apiservice", "v1alpha1.images.cozystack.io")
-	check("the APIService is gone")
-	// The rights go before the pods do, and a server that is not told to end would complain.
-	if err := p.Processes().Stop(cluster.ServerName); err != nil {
-		t.Fatal(err)
-	}
-	p.kubectl.run(t, "delete", "--ignore-not-found", "-k", filepath.Join(root, "artifacts", "deploy"))
-	check("all is gone")
-	if left := p.kubectl.run(t, "get", "clusterroles,clusterrolebindings,roles,rolebindings,secrets,services,deployments,serviceaccounts", "-A",
-		"-l", "app.kubernetes.io/name="+cluster.ServerName, "-o", "name"); left != "" {
-		t.Errorf("there is still\n%s", left)
 	}
 }
