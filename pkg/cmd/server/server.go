@@ -23,6 +23,7 @@ import (
 
 	"github.com/spf13/cobra"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -33,6 +34,7 @@ import (
 
 // NewCommand returns the command that serves until ctx is done.
 func NewCommand(ctx context.Context) *cobra.Command {
+	utilruntime.Must(useFeaturesOfKubernetes())
 	utilruntime.Must(logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate))
 	o := NewOptions()
 	cmd := &cobra.Command{
@@ -69,6 +71,16 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	cols := 0
 	cliflag.SetUsageAndHelpFunc(cmd, sets, cols)
 	return cmd
+}
+
+// useFeaturesOfKubernetes has k8s.io/apiserver do what its own version does. It takes the version of the program for that
+// of Kubernetes, and one that begins with 0 for older than most of its features.
+func useFeaturesOfKubernetes() error {
+	kubernetes, err := utilversion.Parse(version.DefaultKubeBinaryVersion)
+	if err != nil {
+		return err
+	}
+	return utilfeature.DefaultMutableFeatureGate.SetEmulationVersion(kubernetes)
 }
 
 func run(ctx context.Context, o *Options) error {

@@ -36,8 +36,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -197,6 +200,22 @@ var three = map[string]string{
 	"talos-worker-aaa-v1.13.6": "ImportInProgress",
 	"talos-worker-bbb-v1.13.6": "Pending",
 	"talos-worker-bbb-v1.14.0": "Failed",
+}
+
+func TestTheFeaturesOfAServerDoNotDependOnItsVersion(t *testing.T) {
+	gate := utilfeature.DefaultMutableFeatureGate
+	if err := gate.SetEmulationVersion(utilversion.MajorMinor(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if gate.Enabled(features.WatchList) {
+		t.Fatal("a program of version 0.1 has streaming lists anyway")
+	}
+	if err := useFeaturesOfKubernetes(); err != nil {
+		t.Fatal(err)
+	}
+	if !gate.Enabled(features.WatchList) {
+		t.Error("there are no streaming lists")
+	}
 }
 
 // A client whose watch is cut short cannot know what it has missed, and says so in its log.
