@@ -23,6 +23,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,7 +102,9 @@ func createAndDelete(ctx context.Context, images imagesclient.WorkerImageInterfa
 	case image.DeletionTimestamp != nil:
 		return nil
 	}
-	if err := images.Delete(ctx, objects.NameOf(busy), metav1.DeleteOptions{}); err != nil {
+	err = images.Delete(ctx, objects.NameOf(busy), metav1.DeleteOptions{})
+	// One server may have made it, and another be asked to delete it that learns of it a moment later. It goes the next time.
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
@@ -117,6 +120,8 @@ type load struct {
 	sent     int
 	answered map[string]int
 	failed   []failure
+	// unsent counts writes of which unsent says that they can be sent again.
+	unsent int
 	// retried counts what client-go does not show to its callers, unless it goes on for too long.
 	retried map[string]int
 }
@@ -210,11 +215,30 @@ func (l *load) note(ctx context.Context, what string, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil:
 		l.answered[what]++
-		return
+	case what != "get" && what != "list" && unsent(err):
+		l.unsent++
+	default:
+		l.failed = append(l.failed, failure{time.Now(), what, fmt.Errorf("%w %v", err, causes(err))})
 	}
-	l.failed = append(l.failed, failure{time.Now(), what, err})
+}
+
+// unsent is true for a request that came to kube-apiserver in the moment in which a server that leaves closed their
+// connection. Nothing was done, and kube-apiserver would repeat it if it had kept its body.
+func unsent(err error) bool {
+	return apierrors.IsServiceUnavailable(err) && slices.ContainsFunc(causes(err), func(cause metav1.StatusCause) bool {
+		return strings.Contains(cause.Message, "graceful shutdown GOAWAY")
+	})
+}
+
+func causes(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
 }
 
 // awaitAnswers waits until each kind of request has been answered some more times.
@@ -254,7 +278,7 @@ func (l *load) check(t *testing.T, after string) {
 		t.Errorf("%s, %s at %s: %v", after, f.what, f.at.Format(time.TimeOnly), f.err)
 	}
 	l.mu.Lock()
-	t.Logf("%s: %d requests, answered %v, repeated by client-go %v", after, l.sent, l.answered, l.retried)
+	t.Logf("%s: %d requests, answered %v, repeated by client-go or answered with an error %v, not sent %d", after, l.sent, l.answered, l.retried, l.unsent)
 	l.mu.Unlock()
 }
 
