@@ -277,3 +277,13 @@ func lists(all []*observer) []int {
 	}
 	return counts
 }
+
+// checkNobodyListed makes sure that no observer has listed but to begin with.
+func checkNobodyListed(t *testing.T, all []*observer) {
+	t.Helper()
+	for _, o := range all {
+		if count, _ := o.counts(); count > 1 {
+			t.Errorf("the observer of %s has listed %d times", o.name, count)
+		}
+	}
+}
