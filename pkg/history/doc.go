@@ -23,8 +23,8 @@ limitations under the License.
 // it becomes the one that orders it publishes the difference, in an epoch of its own that continues what it
 // holds. What the earlier one published and it never received is not in that history, and expires.
 //
-// The Lease is for agreement, not for safety. A replica that cannot reach the one that orders goes on by
-// itself: two that order at a time have epochs apart, and their clients list again when they change from one
+// The Lease is for agreement, not for safety. Where it names a replica that does not answer, the others stay with
+// the one that they follow. A replica that cannot reach the one that orders goes on by itself: two that order at a time have epochs apart, and their clients list again when they change from one
 // to the other, as they do where replicas know nothing of each other.
 //
 // The package knows logs and the rules by which one continues another. It knows nothing of what is in them.

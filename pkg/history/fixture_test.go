@@ -189,7 +189,9 @@ func (c *cluster) peer(caller context.Context) func(context.Context, string) ([]
 				if err != nil {
 					return nil, err
 				}
-				return r.storage.Watch(ctx, "/pods", storage.ListOptions{ResourceVersion: opts.ResourceVersion, Recursive: true, Predicate: storage.Everything})
+				predicate := storage.Everything
+				predicate.AllowWatchBookmarks = opts.AllowWatchBookmarks
+				return r.storage.Watch(ctx, "/pods", storage.ListOptions{ResourceVersion: opts.ResourceVersion, Recursive: true, Predicate: predicate})
 			},
 			Own: func(obj runtime.Object) (string, runtime.Object, error) {
 				if shared, ok := obj.(runtime.CacheableObject); ok {
@@ -216,6 +218,13 @@ func (l *lease) give(identity string) {
 	given := *l.record
 	given.HolderIdentity, given.RenewTime = identity, metav1.Now()
 	l.record, l.version = &given, l.version+1
+}
+
+// leader is the address of who holds it.
+func (l *lease) leader() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return addressOf(l.record.HolderIdentity)
 }
 
 func (l *lease) lock(identity string, down <-chan struct{}) resourcelock.Interface {

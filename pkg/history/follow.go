@@ -101,7 +101,7 @@ func join(ctx context.Context, feed Feed, log *memory.Log) (watch.Interface, err
 	if err != nil {
 		return nil, err
 	}
-	return feed.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	return feed.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 }
 
 func replace(ctx context.Context, feed Feed, log *memory.Log) (version string, err error) {
@@ -150,15 +150,19 @@ func adoptEvent(event watch.Event, feed Feed, log *memory.Log) error {
 	if event.Type == watch.Error {
 		return apierrors.FromObject(event.Object)
 	}
-	key, own, err := feed.Own(event.Object)
-	if err != nil {
-		return err
-	}
-	accessor, err := meta.Accessor(own)
+	accessor, err := meta.Accessor(event.Object)
 	if err != nil {
 		return err
 	}
 	rv, err := strconv.ParseUint(accessor.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return err
+	}
+	if event.Type == watch.Bookmark {
+		log.Reach(rv)
+		return nil
+	}
+	key, own, err := feed.Own(event.Object)
 	if err != nil {
 		return err
 	}

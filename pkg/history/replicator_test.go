@@ -24,6 +24,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/apis/example"
+	"k8s.io/apiserver/pkg/storage"
 )
 
 // longEnough is how long it takes until a replica goes on by itself.
@@ -111,6 +114,31 @@ func TestTheLogSaysOnceThatAReplicaCannotBeFollowed(t *testing.T) {
 		}
 		if c.logged(lost) == 0 || c.logged(unreached) == before {
 			t.Error("nothing is said of a leader that dies")
+		}
+	})
+}
+
+// Whoever comes to order begins an epoch, also where nothing changes.
+func TestAVersionOfWhoComesToOrderIsGoodEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b", "c")
+		c.complete()
+		<-time.After(longEnough)
+		c.found("p1", "1")
+		for before := c.lease.leader(); c.lease.leader() == before; {
+			c.lease.give(Identity("nowhere"))
+			<-time.After(longEnough)
+		}
+		for _, from := range c.replicas {
+			version := strconv.FormatUint(from.log.ResourceVersion(), 10)
+			for address, r := range c.replicas {
+				err := r.storage.GetList(t.Context(), "/pods", storage.ListOptions{
+					ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Recursive: true, Predicate: storage.Everything,
+				}, &example.PodList{})
+				if err != nil {
+					t.Errorf("at %s: %v", address, err)
+				}
+			}
 		}
 	})
 }

@@ -60,6 +60,16 @@ func (l *Log) Adopt(key string, obj runtime.Object, rv uint64) error {
 	return l.publishAt(rv, key, cur)
 }
 
+// Reach takes over that version rv is of the present state, as the first of an epoch that continues the newest event's.
+func (l *Log) Reach(rv uint64) {
+	l.writer.Lock()
+	defer l.writer.Unlock()
+	if rv > l.rv {
+		l.adopts.Store(true)
+		l.continueAs(firstOfEpoch(rv>>l.counterBits, l.counterBits))
+	}
+}
+
 // Continue lets the log go on with an epoch of its own after what it adopted: that of first, or one of the same
 // identity that is later than any before. Versions that others issued and that were not adopted expire. Where
 // nothing was adopted since the last epoch of its own, that goes on.
@@ -89,6 +99,8 @@ func (l *Log) continueAs(first uint64) {
 		l.lineage = slices.Delete(l.lineage, 0, 1)
 	}
 	l.rv = first
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // Replace makes the objects, by key, the present state at version rv, with no history: what clients hold of

@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 )
 
@@ -103,6 +104,54 @@ func TestAContinuedHistoryHoldsWhatWasAdopted(t *testing.T) {
 			t.Errorf("listed at %s:\n%s", version, diff)
 		}
 	}
+}
+
+// Where nothing changes, only a bookmark can say that the version is another.
+func TestAWatchIsToldOfAnEpochThatBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		version := f.set(t, "a", "1")
+		r, first := replicaOf(t, f)
+		opts := storage.ListOptions{Predicate: storage.Everything, ResourceVersion: version}
+		opts.Predicate.AllowWatchBookmarks = true
+		w := r.watch(t.Context(), t, opts)
+		defer w.Stop()
+		if events := w.drain(t); len(events) != 0 {
+			t.Errorf("to begin with it is told of %v", events)
+		}
+		r.log.Continue(first)
+		begun := r.log.ResourceVersion()
+		synctest.Wait()
+		select {
+		case e := <-w.ResultChan():
+			if got := resourceVersionOf(t, e); e.Type != watch.Bookmark || got != begun {
+				t.Errorf("it is told of %s %d, not of %d", e.Type, got, begun)
+			}
+		default:
+			t.Error("it is told nothing")
+		}
+		follower, _ := replicaOf(t, f)
+		follower.log.Reach(begun)
+		if got := follower.log.ResourceVersion(); got != begun {
+			t.Errorf("a follower is at %d, not at %d", got, begun)
+		}
+		if _, err := follower.list(t.Context(), exactly(version)); err != nil {
+			t.Errorf("what came before is gone: %v", err)
+		}
+		follower.log.Reach(begun)
+		if events := w.drain(t); len(events) != 0 {
+			t.Errorf("afterwards it is told of %v", events)
+		}
+	})
+}
+
+func resourceVersionOf(t *testing.T, e watch.Event) uint64 {
+	t.Helper()
+	rv, err := (storage.APIObjectVersioner{}).ObjectResourceVersion(e.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rv
 }
 
 func TestWhatWasIssuedAndNotAdoptedExpires(t *testing.T) {

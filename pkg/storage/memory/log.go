@@ -409,22 +409,25 @@ func (l *Log) revertLocked(at uint64) []*entry {
 
 func byKey(a, b *entry) int { return strings.Compare(a.key, b.key) }
 
-// since appends to events those that follow cursor, up to its capacity, and returns a channel that
-// is closed when there are more.
-func (l *Log) since(cursor uint64, events []*event) ([]*event, <-chan struct{}, error) {
+// since appends to events those that follow cursor, up to its capacity, and returns the version that they lead to and a
+// channel that is closed when there is another. Where nothing follows, the version is of another epoch or it is cursor.
+func (l *Log) since(cursor uint64, events []*event) (_ []*event, rv uint64, changed <-chan struct{}, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if err := l.checkVersionLocked(cursor); err != nil {
-		return nil, nil, err
+		return nil, 0, nil, err
 	}
 	if cursor < l.compacted {
-		return nil, nil, errWatchTooOld(cursor, l.compacted)
+		return nil, 0, nil, errWatchTooOld(cursor, l.compacted)
 	}
 	next := sort.Search(l.ring.len, func(i int) bool { return l.ring.at(i).rv > cursor })
 	for i := next; i < l.ring.len && len(events) < cap(events); i++ {
 		events = append(events, l.ring.at(i))
 	}
-	return events, l.changed, nil
+	if len(events) > 0 {
+		return events, events[len(events)-1].rv, l.changed, nil
+	}
+	return events, l.rv, l.changed, nil
 }
 
 // removal returns the event by which the object at key went away after a version, nil if it is not

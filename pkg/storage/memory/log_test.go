@@ -133,7 +133,7 @@ func TestAnotherUIDIsAnotherObject(t *testing.T) {
 	first.UID, second.UID = types.UID("1"), types.UID("2")
 	apply(t, f.log, podKey("a"), first)
 	apply(t, f.log, podKey("a"), second)
-	events, _, err := f.log.since(f.log.first, make([]*event, 0, 10))
+	events, _, _, err := f.log.since(f.log.first, make([]*event, 0, 10))
 	if err != nil || len(events) != 3 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
@@ -151,10 +151,10 @@ func TestTheRingKeepsTheNewestEvents(t *testing.T) {
 	if stats.Events != 3 || stats.Window != 3 || stats.CompactedResourceVersion != f.log.first+2 {
 		t.Errorf("%+v", stats)
 	}
-	if _, _, err := f.log.since(f.log.first+1, nil); !apierrors.IsResourceExpired(err) {
+	if _, _, _, err := f.log.since(f.log.first+1, nil); !apierrors.IsResourceExpired(err) {
 		t.Errorf("from before the oldest event: %v", err)
 	}
-	events, _, err := f.log.since(f.log.first+2, make([]*event, 0, 10))
+	events, _, _, err := f.log.since(f.log.first+2, make([]*event, 0, 10))
 	if err != nil || len(events) != 3 || events[0].rv != f.log.first+3 {
 		t.Errorf("from the oldest event: %v, %v", events, err)
 	}
@@ -184,7 +184,7 @@ func TestTheNewestEventIsKeptWhateverItsSize(t *testing.T) {
 	f.set(t, "a", "1")
 	before := f.log.ResourceVersion()
 	f.set(t, "a", "2")
-	if events, _, err := f.log.since(before, make([]*event, 0, 10)); err != nil || len(events) != 1 {
+	if events, _, _, err := f.log.since(before, make([]*event, 0, 10)); err != nil || len(events) != 1 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 }
@@ -263,7 +263,7 @@ func TestAnExhaustedCounterStartsAnotherEpoch(t *testing.T) {
 	if stats.ResourceVersion != next+1 || stats.CompactedResourceVersion != next || stats.Events != 1 || stats.Published != 7 {
 		t.Fatalf("%+v", stats)
 	}
-	if _, _, err := f.log.since(7, nil); !apierrors.IsResourceExpired(err) {
+	if _, _, _, err := f.log.since(7, nil); !apierrors.IsResourceExpired(err) {
 		t.Errorf("from the end of the epoch before: %v", err)
 	}
 	a, _ := f.log.Get(podKey("a"))

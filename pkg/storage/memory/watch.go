@@ -111,7 +111,7 @@ func (w *watcher) start(rv uint64, withInitial bool) (err error) {
 		w.cursor = w.log.ResourceVersion()
 	default:
 		w.cursor = rv
-		_, _, err = w.log.since(rv, nil)
+		_, _, _, err = w.log.since(rv, nil)
 	}
 	return err
 }
@@ -135,9 +135,10 @@ func (w *watcher) run(ctx context.Context) {
 	}
 	events := make([]*event, 0, readAhead)
 	for {
+		var rv uint64
 		var changed <-chan struct{}
 		var err error
-		events, changed, err = w.log.since(w.cursor, events[:0])
+		events, rv, changed, err = w.log.since(w.cursor, events[:0])
 		if err != nil {
 			w.log.overtaken.Add(1)
 			w.send(ctx, errorEvent(err))
@@ -151,6 +152,12 @@ func (w *watcher) run(ctx context.Context) {
 		if len(events) > 0 {
 			clear(events)
 			changed = w.log.past // look again at once
+		}
+		if rv != w.cursor {
+			w.cursor = rv
+			if w.bookmarks && !w.sendBookmark(ctx, false) {
+				return
+			}
 		}
 		select {
 		case <-ctx.Done():
