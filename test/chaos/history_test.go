@@ -317,6 +317,10 @@ func TestTheLeaseIsHeldByADeadStranger(t *testing.T) {
 	p.giveLeaseToStranger(t)
 	p.awaitLeaseAge(t, leaseDuration/2)
 	shared.figures.note(t, "until a change is everywhere, while a dead stranger holds the Lease", "%v", rounded(p.awaitPublished(t, 0, 1, 2)))
+	awaitAlike(t, all)
+	if replica, err := p.HistoryLeader(t.Context()); err == nil {
+		t.Errorf("they came to hold the same no sooner than replica %d held the Lease", replica)
+	}
 	checkNobodyListed(t, all)
 	shared.figures.note(t, "until a replica holds it again", "%v", rounded(await.For(t, "a replica to hold the Lease", func(ctx context.Context) error {
 		_, err := p.HistoryLeader(ctx)

@@ -247,6 +247,12 @@ func digest(image *v1alpha1.WorkerImage) string {
 // checkConverged makes sure that all observers come to hold the same, and that nothing was wrong on the way.
 func checkConverged(t *testing.T, w *witness, all []*observer) {
 	t.Helper()
+	awaitAlike(t, all)
+	w.check(t)
+}
+
+func awaitAlike(t *testing.T, all []*observer) {
+	t.Helper()
 	await.For(t, "all observers to hold the same", func(context.Context) error {
 		first := all[0].holds()
 		for _, o := range all[1:] {
@@ -259,7 +265,6 @@ func checkConverged(t *testing.T, w *witness, all []*observer) {
 		}
 		return nil
 	})
-	w.check(t)
 }
 
 func (o *observer) holds() map[string]string {
