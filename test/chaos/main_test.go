@@ -71,5 +71,6 @@ func (e *environment) tearDown(failed bool) error {
 	return errors.Join(e.single.End(failed), e.replicas.End(failed), e.oneHistory.End(failed), e.server.Remove())
 }
 
-// faults are what no log of the server may hold, whatever is broken.
-var faults = regexp.MustCompile(`(?i)panic|fatal error|unexpected fault`)
+// faults are what no log of the server may hold, whatever is broken. Of a request that is given up it says that it has not
+// panicked.
+var faults = regexp.MustCompile(`(?i)panic: |observed a panic|panicked: true|fatal error|unexpected fault`)
