@@ -160,7 +160,7 @@ soak: ## Many sequences of the model test, with -race. SEEDS=10000 says how many
 		END {print "| | |\n|---|---|"; for (i = 1; i <= n; i++) print "|" order[i] "| " sum[order[i]] " |"}' _output/soak/*.md | tee _output/soak.md
 
 .PHONY: chaos
-chaos: $(STACK) ## Break what the server stands on, on the real stack: about ten minutes. CHAOS='-run Flip' selects; docs/reliability.md.
+chaos: $(STACK) ## Break what the server stands on, on the real stack: about a quarter of an hour. CHAOS='-run Flip' selects; docs/reliability.md.
 	$(STACK) build
 	@mkdir -p _output
 	go test -count=1 -v -timeout 60m ./test/chaos $(CHAOS) -args -report=$(abspath _output/chaos.md)
