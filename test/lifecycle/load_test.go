@@ -94,7 +94,12 @@ func createAndDelete(ctx context.Context, images imagesclient.WorkerImageInterfa
 	image, err := images.Get(ctx, objects.NameOf(busy), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if _, err := images.Create(ctx, newImage(busy), metav1.CreateOptions{}); err != nil {
+		_, err := images.Create(ctx, newImage(busy), metav1.CreateOptions{})
+		// Another server than the one that was asked before may not know yet that it is gone.
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("create: %w", err)
 		}
 	case err != nil:

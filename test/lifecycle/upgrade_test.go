@@ -27,6 +27,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/cozystack/workerimage-apiserver/pkg/generated/clientset/versioned"
@@ -73,7 +74,8 @@ func TestClientsDoNotNoticeAnUpgradeAndTheWayBack(t *testing.T) {
 	p.checkLogs(t)
 }
 
-// while makes sure that, while something is done, servers of two versions answer, each as its version, with the same.
+// while makes sure that, while something is done, servers of two versions answer, each as its version, with the same:
+// images that are equal, or those of the same uids where the versions are of different trees.
 func (p *platform) while(t *testing.T, leaving, coming version, do func()) {
 	t.Helper()
 	compared := make(chan error, 1)
@@ -146,7 +148,16 @@ func (p *platform) stateOf(ctx context.Context, pod *corev1.Pod, v version) (any
 	if err != nil {
 		return nil, err
 	}
-	return state(ctx, client.ImagesV1alpha1().WorkerImages())
+	images, err := state(ctx, client.ImagesV1alpha1().WorkerImages())
+	if *from == "" || err != nil {
+		return images, err
+	}
+	// Another tree may say more of an image, or less.
+	uids := map[string]types.UID{}
+	for name, image := range images {
+		uids[name] = image.UID
+	}
+	return uids, nil
 }
 
 // checkDeclared makes sure that an image can be made, or that it cannot.
